@@ -13,7 +13,7 @@ def program() -> int:
     return run(sys.argv[1:])
 
 
-def open_standard_streams() -> None:
+def _open_standard_streams() -> None:
     """Open those that were closed, as by ``>&-``, to nowhere: else other files take their numbers."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
@@ -25,7 +25,7 @@ def open_standard_streams() -> None:
 
 def main() -> NoReturn:
     """Run a command and leave with its exit code; the last line on stderr is what a participant may read."""
-    open_standard_streams()
+    _open_standard_streams()
     sys.exit(run_watched(program))
 
 

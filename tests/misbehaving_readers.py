@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 
+from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.guard import MESSAGE_SIZES
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
@@ -171,7 +172,7 @@ def drip(streams: Sequence[BinaryIO]) -> Iterator[Any]:
 
 def made(streams: Sequence[BinaryIO], text: str) -> Iterator[Any]:
     """A record, whether or not its class describes it."""
-    yield eval(text, {**vars(model), "np": np, "Finding": Finding})
+    yield eval(text, {**vars(model), "np": np, "Annotations": Annotations, "Finding": Finding})
 
 
 def threads(streams: Sequence[BinaryIO]) -> Iterator[Any]:

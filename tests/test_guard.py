@@ -188,7 +188,7 @@ def test_what_has_no_room_beside_other_work_is_done_alone(monkeypatch, kind):
 DEADLY = """
 import os, signal, sys
 from evaluation.findings.errors import SubmissionRejected
-from evaluation import formats
+from evaluation.files import formats
 from evaluation.scoring.street import score_submission
 
 plain = formats.yield_annotations

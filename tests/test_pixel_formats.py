@@ -321,7 +321,7 @@ def test_an_image_that_the_memory_does_not_hold_is_told(tmp_path: Path) -> None:
     for path, content in zip(paths, contents.values(), strict=True):
         path.write_bytes(content)
     folder = Path(__file__).parent
-    places = os.pathsep.join([str(folder.parent), str(folder)])
+    places = os.pathsep.join(map(str, (folder.parent, folder.parent / "library", folder)))
     threads = {"OPENBLAS_NUM_THREADS": "1"}  # each takes address space, and there are as many as processors
     done = subprocess.run(
         [sys.executable, "-c", FEW_BYTES, *paths],

@@ -76,10 +76,10 @@ def audit_views(views: Sequence[AuditView], audit: AuditRules) -> Audit:
             views[index] = replace(view, table=keep_complete_units(view.table))
     own, rules = views[0], views[0].rules
     tests = ranked_table.compare_columns(own.table, rules) if own.table.teams else []
-    methods = methods_of(own, audit, tests, notes)
+    methods = _methods_of(own, audit, tests, notes)
     views += weight_views(own, audit.weights)
     ranked = [{method: rank_view(view, method) for method in methods} for view in views]
-    distinct_methods = different_methods(ranked, notes)
+    distinct_methods = _different_methods(ranked, notes)
     rows = [
         (dict(view.values) | {"method": method}, places[method])
         for view, places in zip(views, ranked, strict=True)
@@ -98,7 +98,7 @@ def audit_views(views: Sequence[AuditView], audit: AuditRules) -> Audit:
     is_ranked = ~np.isnan(position).all(axis=0)
     named = list(zip(own.table.teams, is_ranked.tolist(), strict=True))
     teams, places = [name for name, is_in in named if is_in], (position[:, is_ranked], combined[:, is_ranked])
-    better = better_pairs(own.table.teams, tests)
+    better = _better_pairs(own.table.teams, tests)
     return replace(
         audit_positions(teams, dimensions, settings, *places, published=0, better=better),
         unranked=tuple(Unranked(name, "no-value", "no rank in any variant") for name, is_in in named if not is_in),
@@ -110,7 +110,7 @@ def rank_view(view: AuditView, method: RankingMethod) -> tuple[Float64, Float64]
     return ranked_table.rank_table(view.table, view.rules.model_copy(update={"method": method}))
 
 
-def methods_of(
+def _methods_of(
     own: AuditView, audit: AuditRules, tests: Sequence[PairwiseTest | None], notes: list[str]
 ) -> tuple[RankingMethod, ...]:
     """List the methods that [audit] names, else all that ``rank`` names; the published one is the first."""
@@ -119,15 +119,15 @@ def methods_of(
         if several and "absolute" in audit.methods:
             got = f"'absolute' with {len(rules.columns)} columns"
             raise contradictory("audit.methods", got, "methods for several columns")
-        return own_first(rules.method, audit.methods)
+        return _own_first(rules.method, audit.methods)
     places = ranked_table.places_by_methods(own.table, rules, tests) if own.table.teams else {}
     unable = [name for name in get_args(RankingMethod) if name not in places and (name != "absolute" or not several)]
     if places and unable:
         notes.append(f"Methods that cannot decide (all teams would share a rank) are left out: {', '.join(unable)}.")
-    return own_first(rules.method, tuple(places))
+    return _own_first(rules.method, tuple(places))
 
 
-def different_methods(
+def _different_methods(
     ranked: Sequence[Mapping[RankingMethod, tuple[Float64, Float64]]], notes: list[str]
 ) -> list[RankingMethod]:
     """Keep one method, the first, of those that give the same places in every view."""
@@ -140,7 +140,7 @@ def different_methods(
     return [first for first, *_ in groups.values()]
 
 
-def better_pairs(teams: Sequence[str], tests: Sequence[PairwiseTest | None]) -> set[tuple[str, str]] | None:
+def _better_pairs(teams: Sequence[str], tests: Sequence[PairwiseTest | None]) -> set[tuple[str, str]] | None:
     """Find the pairs of teams of which the first is significantly better in a column, corrected for all columns.
 
     None if nothing could be tested.
@@ -199,7 +199,7 @@ def audit_scores_in_file(
     own = table_of_rows(rows, rules.columns, unit=unit, missing=rules.missing)
     notes, missing = [WITHOUT_NUCLEI], (rules.missing,)
     if any(finding.code == "incomplete-scores" for finding in own.findings):
-        missing = own_first(rules.missing, get_args(MissingValues))
+        missing = _own_first(rules.missing, get_args(MissingValues))
     else:
         notes.append("The rule for missing values is not varied: no team lacks a value that another one has.")
     written = {aggregation_of(column.path, unit) for column in rules.columns}
@@ -233,7 +233,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditPlan:
+class _AuditPlan:
     """What an audit varies beside methods and weights. The challenge's own rule is the first of each.
 
     columns  the paths of all columns under a matching rule and a threshold, ``AS_WRITTEN`` or a number
@@ -259,20 +259,20 @@ class AuditPlan:
         return tuple(dict.fromkeys(path for matching, unit in views for path in self.paths(matching, unit)))
 
 
-def plan_audit(challenge: Challenge, rules: RankingRules) -> AuditPlan:
+def plan_audit(challenge: Challenge, rules: RankingRules) -> _AuditPlan:
     """Decide what is varied: the lists of [audit], and what the challenge suggests where it has none.
 
     Raises ChallengeBroken for a list that contradicts the challenge, and for more than ``TABLES_UP_TO`` tables.
     """
     notes: list[str] = []
-    columns, all_rules = plan_matching(challenge, rules, notes)
-    units = plan_units(challenge, rules)
-    runs = plan_runs(challenge, all_rules, notes)
+    columns, all_rules = _plan_matching(challenge, rules, notes)
+    units = _plan_units(challenge, rules)
+    runs = _plan_runs(challenge, all_rules, notes)
     if (tables := len(runs) * len(columns) * len(units)) > TABLES_UP_TO:
         got = f"{tables:,} tables of scores, from {len(runs):,} runs of each team"
         fix = "List fewer values: a list with the challenge's own value alone varies nothing."
         raise contradictory("audit", got, f"at most {TABLES_UP_TO:,}", fix)
-    return AuditPlan(challenge, rules, runs, columns, units, tuple(notes))
+    return _AuditPlan(challenge, rules, runs, columns, units, tuple(notes))
 
 
 def contradictory(key: str, got: str, expected: str, fix: str = "") -> ChallengeBroken:
@@ -281,11 +281,11 @@ def contradictory(key: str, got: str, expected: str, fix: str = "") -> Challenge
     )
 
 
-def own_first(own: Choice, others: Sequence[Choice]) -> tuple[Choice, ...]:
+def _own_first(own: Choice, others: Sequence[Choice]) -> tuple[Choice, ...]:
     return tuple(dict.fromkeys((own, *others)))
 
 
-def plan_matching(
+def _plan_matching(
     challenge: Challenge, rules: RankingRules, notes: list[str]
 ) -> tuple[dict[Matching, tuple[str, ...]], tuple[AnyMatchingRule, ...]]:
     """List the columns under each matching rule and threshold, and all rules that the runs need, the own ones first."""
@@ -301,16 +301,16 @@ def plan_matching(
     columns: dict[Matching, tuple[str, ...]] = {}
     added = [*extra]
     for rule in (*own, *extra):
-        moved = [path if rule is own[0] else moved_path(challenge, path, rule) for path in paths]
+        moved = [path if rule is own[0] else _moved_path(challenge, path, rule) for path in paths]
         if None in moved:
             notes.append(f"The matching rule {rule.name} is left out: not every column has a value under it.")
             continue
         columns[rule.name, AS_WRITTEN] = tuple(filter(None, moved))
-        for threshold in other_thresholds(rule, challenge.audit.thresholds):
+        for threshold in _other_thresholds(rule, challenge.audit.thresholds):
             name = next(name for n in range(len(names) + 1) if (name := f"audit_{n}") not in names)
             names.append(name)
             added.append(rule.model_copy(update={"name": name, "threshold": threshold}))
-            under = (moved_path(challenge, path, added[-1]) for path in paths)
+            under = (_moved_path(challenge, path, added[-1]) for path in paths)
             columns[rule.name, f"{threshold:g}"] = tuple(filter(None, under))
     if set(columns.values()) == {paths} and columns:
         notes.append("Matching rules are not varied: no column of the ranking depends on the first one.")
@@ -319,7 +319,7 @@ def plan_matching(
     return columns, (*own, *added)
 
 
-def other_thresholds(rule: AnyMatchingRule, wanted: Sequence[float] | None) -> list[float]:
+def _other_thresholds(rule: AnyMatchingRule, wanted: Sequence[float] | None) -> list[float]:
     """List other IoU thresholds for a rule, by default 0.1 less and 0.1 more; a rule without one has none."""
     if not isinstance(rule, IouRule | ConfidenceFirst) or rule.threshold is None:
         return []
@@ -328,7 +328,7 @@ def other_thresholds(rule: AnyMatchingRule, wanted: Sequence[float] | None) -> l
     return [threshold for threshold in dict.fromkeys(tried) if threshold != own and least <= threshold < 1]
 
 
-def moved_path(challenge: Challenge, path: str, rule: AnyMatchingRule) -> str | None:
+def _moved_path(challenge: Challenge, path: str, rule: AnyMatchingRule) -> str | None:
     """Find the path of a column under another matching rule than the first; None if there is no such number.
 
     What no matching rule can change, and what names its rule itself, stays as it is.
@@ -342,20 +342,20 @@ def moved_path(challenge: Challenge, path: str, rule: AnyMatchingRule) -> str | 
     return None if moved.evaluate is class_aware_matching else f"alternatives.{rule.name}.{path}"
 
 
-def plan_units(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
+def _plan_units(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
     """List the aggregations to put at the end of paths. Of those that give every team the same number one is listed."""
     written = {column.path.rpartition(".")[2] for column in rules.columns}
     own = next(iter(written)) if len(written) == 1 else AS_WRITTEN
     if challenge.audit.units is not None:
-        return own_first(own, [name for name, unit in UNIT_OF_MEAN.items() if unit in challenge.audit.units])
+        return _own_first(own, [name for name, unit in UNIT_OF_MEAN.items() if unit in challenge.audit.units])
     groups = len({case.group for case in challenge.cases})
     number_of_units = {"group_mean": groups, "pooled": 1, "case_mean": len(challenge.cases)}
     same = {name for name, number in number_of_units.items() if number == groups}
     shown = own if own in same else "group_mean"
-    return own_first(own, [name for name in AGGREGATIONS if name not in same or name == shown])
+    return _own_first(own, [name for name in AGGREGATIONS if name not in same or name == shown])
 
 
-def plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: list[str]) -> tuple[Run, ...]:
+def _plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: list[str]) -> tuple[Run, ...]:
     """List the runs. Combinations of rules that contradict each other are left out, and a note says so."""
     reference, audit = challenge.reference, challenge.audit
     areas = reference.overlap is not None and not (reference.dense and "{class}" not in reference.files)
@@ -383,7 +383,7 @@ def tried(key: str, own: str | None, wanted: Sequence[str] | None, suggested: Se
     """List the challenge's own value, then those of [audit], or those that are suggested if it has no list."""
     if own is None and wanted:
         raise contradictory(f"audit.{key}", f"a list of {key}", f"no such key, since the reference has no {key} rule")
-    return own_first(own, suggested if wanted is None else wanted)
+    return _own_first(own, suggested if wanted is None else wanted)
 
 
 # --- scores of a challenge --------------------------------------------------------------------------------------------
@@ -452,12 +452,12 @@ def kept_of(run: Run, paths: Sequence[str]) -> Kept:
         folder=f"{KEPT}/{run.overlap}-{run.ignore}",
         key=hashlib.sha256(repr(paths).encode()).hexdigest(),
         files=(SCORES,),
-        finish=partial(scores_file, paths=paths),
+        finish=partial(_scores_file, paths=paths),
         read=lambda folder, name: team_scores.scores_from_entry(name, orjson.loads((folder / SCORES).read_bytes())),
     )
 
 
-def scores_file(result: Result, *, paths: Sequence[str]) -> dict[str, str]:
+def _scores_file(result: Result, *, paths: Sequence[str]) -> dict[str, str]:
     """Write the numbers at some paths of a result into the text of a file."""
     columns = team_scores.plan_columns(result.challenge, team_scores.as_columns(paths))
     scores = team_scores.team_of_documents("", result.challenge, columns, result.metrics, result.details)
@@ -465,7 +465,7 @@ def scores_file(result: Result, *, paths: Sequence[str]) -> dict[str, str]:
 
 
 def view_of(
-    plan: AuditPlan, run: Run, teams: Sequence[team_scores.TeamScores], matching: Matching, unit: str
+    plan: _AuditPlan, run: Run, teams: Sequence[team_scores.TeamScores], matching: Matching, unit: str
 ) -> AuditView:
     """Make the view of the teams of a run under a matching rule and a unit of averages."""
     every = {path: index for index, path in enumerate(plan.all_paths)}

@@ -63,7 +63,7 @@ def score_and_rank(
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
     """
-    old = older_board(before)
+    old = _older_board(before)
     challenge, rules = ranking_rules.load_ranked(challenge_folder)
     columns = plan_columns(challenge, rules.columns)
     scored = score_teams(
@@ -80,7 +80,7 @@ def score_and_rank(
     board = board_of_challenge(challenge, rules, scored.scores, scored.unranked, scored.findings)
     objects = {team.name: output / RESULTS / team.name / "objects.csv" for team in board.teams}
     board = replace(board, tricks=ranking_rules.stored_tricks(output / "tricks.json", board.challenge or {}, objects))
-    board = with_moves(board, old)
+    board = _with_moves(board, old)
     return with_pairs(board, challenge, rules, objects)
 
 
@@ -96,13 +96,13 @@ def rank_folder(
     return with_pairs(board, challenge, rules, results.objects())
 
 
-def older_board(path: Path | None) -> dict[str, Any] | None:
+def _older_board(path: Path | None) -> dict[str, Any] | None:
     """Read a leaderboard.json that was written before. Raises WrongUsage."""
     with faults_as(WrongUsage):
         return None if path is None else read_board(path)
 
 
-def with_moves(board: document.Board, old: Mapping[str, Any] | None) -> document.Board:
+def _with_moves(board: document.Board, old: Mapping[str, Any] | None) -> document.Board:
     """Add to a board which teams stand elsewhere than on an older one."""
     if old is None:
         return board
@@ -154,7 +154,7 @@ def rank_scores(
         challenge=challenge,
         shown=scores.shown,
         unit_name=scores.unit_name,
-        findings=[*scores.findings, *unknown_entries(rules, scores.names)],
+        findings=[*scores.findings, *_unknown_entries(rules, scores.names)],
         progress=progress,
     )
 
@@ -170,7 +170,7 @@ def table_in_file(scores: ScoresInFile, rules: RankingRules, challenge: Challeng
     return replace(
         scores.table,
         samples=None if samples is None else np.concatenate([samples, samples[..., indices]], axis=2),
-        units=public_names(challenge, scores.table.units, scores.unit_name),
+        units=_public_names(challenge, scores.table.units, scores.unit_name),
         floors=floors,
         at_least=tuple(floor.at_least for floor in rules.require),
         floor_values=scores.table.overall[:, indices] if indices else None,
@@ -205,16 +205,16 @@ def rank_given(
     if (results is None) == (scores is None):
         number = "neither is" if results is None else "both are"
         raise WrongUsage(fault("missing-option", "--results, --scores", wording="no-results-or-scores", number=number))
-    changes, old = ranking_rules.parse_settings(settings), older_board(before)
+    changes, old = ranking_rules.parse_settings(settings), _older_board(before)
     if results is not None:
         if challenge_folder is None:
             raise WrongUsage(fault("missing-option", "--challenge", wording="no-challenge-of-results"))
-        refuse_columns(columns, "--results")
-        return with_moves(rank_folder(challenge_folder, ResultFolder(results), changes, progress), old)
+        _refuse_columns(columns, "--results")
+        return _with_moves(rank_folder(challenge_folder, ResultFolder(results), changes, progress), old)
     assert scores is not None
     challenge, rules = rules_of_scores(challenge_folder, scores, columns, changes)
     in_file = read_scores(scores, rules, unit=unit, challenge=challenge)
-    return with_moves(rank_scores(in_file, rules, challenge, progress), old)
+    return _with_moves(rank_scores(in_file, rules, challenge, progress), old)
 
 
 def rules_of_scores(
@@ -223,7 +223,7 @@ def rules_of_scores(
     """Choose the rules for a CSV file: those of a challenge, or columns that are given. Raises as ``rank_given``."""
     challenge: Challenge | None = None
     if challenge_folder is not None:
-        refuse_columns(columns, "--challenge")
+        _refuse_columns(columns, "--challenge")
         challenge, rules = ranking_rules.load_ranked(challenge_folder)
     elif not columns:
         raise WrongUsage(fault("missing-option", "--column", wording="no-column", metrics=metrics_in(scores)))
@@ -232,7 +232,7 @@ def rules_of_scores(
     return challenge, ranking_rules.changed_rules(rules, changes)
 
 
-def refuse_columns(columns: Sequence[str], beside: str) -> None:
+def _refuse_columns(columns: Sequence[str], beside: str) -> None:
     if columns:
         why = "the columns are those of the challenge"
         raise WrongUsage(fault("contradictory-rules", "--column", wording="only-one-option", other=beside, reason=why))
@@ -254,10 +254,10 @@ def board_of_challenge(
     if len(versions) > 1:
         findings = [*findings, fault("several-versions", "results", versions=versions)]
     names = [*(team.name for team in scores), *(team.name for team in unranked)]
-    findings = [*findings, *ranking_rules.gameable_ranking(challenge), *unknown_entries(rules, names)]
+    findings = [*findings, *ranking_rules.gameable_ranking(challenge), *_unknown_entries(rules, names)]
     unit_name = "patients" if any(case.name != case.group for case in challenge.cases) else "cases"
     return build_board(
-        score_table(scores, rules, public_names(challenge, groups_of(challenge), unit_name)),
+        score_table(scores, rules, _public_names(challenge, groups_of(challenge), unit_name)),
         rules,
         challenge=challenge,
         versions=versions,
@@ -269,13 +269,13 @@ def board_of_challenge(
     )
 
 
-def unknown_entries(rules: RankingRules, names: Sequence[str]) -> list[Finding]:
+def _unknown_entries(rules: RankingRules, names: Sequence[str]) -> list[Finding]:
     """Warn about names of ``ranking.unranked`` that no entry has."""
     unknown = [name for name in rules.unranked if name not in names]
     return [fault("unknown-entry", "challenge.toml: ranking.unranked", name=name, known=names) for name in unknown]
 
 
-def public_names(challenge: Challenge | None, units: tuple[str, ...], unit_name: str) -> tuple[str, ...]:
+def _public_names(challenge: Challenge | None, units: tuple[str, ...], unit_name: str) -> tuple[str, ...]:
     """Name the units as a published leaderboard may: by numbers if the challenge hides the names of cases."""
     if challenge is None or challenge.submission.case_names != "hidden":
         return units
@@ -410,7 +410,7 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
         )
     if team in rules.unranked:
         return without_place(result, UNRANKED)
-    earlier, findings = read_earlier(earlier_folder, result.challenge, (team, *rules.unranked))
+    earlier, findings = _read_earlier(earlier_folder, result.challenge, (team, *rules.unranked))
     warned = replace(result, findings=(*result.findings, *findings)) if findings else result
     if not earlier:
         return without_place(warned)
@@ -423,10 +423,10 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
         )
         for name, metrics in results.items()
     ]
-    return replace(warned, ranks=ranks_of_first(score_table(scores, rules, ()), rules))
+    return replace(warned, ranks=_ranks_of_first(score_table(scores, rules, ()), rules))
 
 
-def ranks_of_first(table: ScoreTable, rules: RankingRules) -> Ranks:
+def _ranks_of_first(table: ScoreTable, rules: RankingRules) -> Ranks:
     """Compute the table ``leaderboard`` of metrics.json for the first team."""
     summed = ranked_table.apply_method(table, rules.model_copy(update={"method": "sum_of_ranks"}))
     position, reason = math.nan, "needs-details"
@@ -446,7 +446,7 @@ def store_results(board: document.Board, output: Path, folder: Path) -> None:
         write_atomically(folder / f"{team.name}.json", metrics)
 
 
-def read_earlier(
+def _read_earlier(
     folder: Path, challenge: Challenge, without: Collection[str]
 ) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
     """Read the results of the same challenge in a folder, by the names of their files, and warn about all others.

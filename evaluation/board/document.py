@@ -26,7 +26,7 @@ VALUES_UP_TO = 2_000_000  # values of teams in columns and units; 106 teams x 2,
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ColumnCell:
+class _ColumnCell:
     """What is known of an entry in a column of the ranking; NaN: undefined.
 
     ranked_by  what was ranked, if not the value: an aggregate over units, or the share of tests won
@@ -45,7 +45,7 @@ class ShownRow:
     """An entry that is shown and not ranked (``ranking.unranked``), with nothing in columns if it was not scored."""
 
     name: str
-    columns: tuple[ColumnCell, ...]
+    columns: tuple[_ColumnCell, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +56,7 @@ class UnrankedRow(ShownRow):
     reason: str
 
 
-class PlaceShare(NamedTuple):
+class _PlaceShare(NamedTuple):
     """The share of the bootstrap samples in which a team has a place."""
 
     place: float
@@ -87,11 +87,11 @@ class TeamRow(ShownRow):
     floors: Float64 = ABSENT
     below_floor: bool = ABSENT
     unit_places: Float64 = ABSENT
-    places: tuple[PlaceShare, ...] = ABSENT
+    places: tuple[_PlaceShare, ...] = ABSENT
 
 
 @dataclass(frozen=True, slots=True)
-class PairDifference:
+class _PairDifference:
     """What the first of two teams is ahead of the second in a column, as in ``Differences``."""
 
     first: str
@@ -107,7 +107,7 @@ class PairDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class TeamTest:
+class _TeamTest:
     """A team in the test of a column, with the teams that it is better and worse than, or of many teams their number.
 
     p_values  beside each of the teams, in the order of the test
@@ -120,7 +120,7 @@ class TeamTest:
     p_values: list[PValue] = ABSENT
 
 
-class FriedmanTest(NamedTuple):
+class _FriedmanTest(NamedTuple):
     """The test whether any two teams differ."""
 
     statistic: float | None
@@ -129,7 +129,7 @@ class FriedmanTest(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Significance:
+class _Significance:
     """The test of a column, as in ``PairwiseTest``. If none was made, ``undefined`` says why, and the rest is absent.
 
     pairs_across_columns  pairs of teams that differ significantly when all columns are corrected for together
@@ -141,15 +141,15 @@ class Significance:
     left_out: int
     undefined: str | None
     pairs_across_columns: int
-    friedman: FriedmanTest = ABSENT
+    friedman: _FriedmanTest = ABSENT
     pair_distribution: str | None = ABSENT
     critical_difference: float | None = ABSENT
-    teams: list[TeamTest] = ABSENT
+    teams: list[_TeamTest] = ABSENT
     cliques: list[list[str]] = ABSENT
 
 
 @dataclass(frozen=True, slots=True)
-class BoardColumn:
+class _BoardColumn:
     """A column of the leaderboard; without a test if the values of units are not known.
 
     margin, differences  of pairs of teams, at the level divided by the number of columns
@@ -158,9 +158,9 @@ class BoardColumn:
     path: str
     direction: str
     weight: float
-    significance: Significance | None
+    significance: _Significance | None
     margin: float = ABSENT
-    differences: list[PairDifference] = ABSENT
+    differences: list[_PairDifference] = ABSENT
 
 
 class UnitCount(NamedTuple):
@@ -196,7 +196,7 @@ class BoardStability:
     columns: list[str] = ABSENT
 
 
-class LackingTeam(NamedTuple):
+class _LackingTeam(NamedTuple):
     """A team that lacks values: how many, in the column in which it lacks most."""
 
     name: str
@@ -204,7 +204,7 @@ class LackingTeam(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class BoardGaps:
+class _BoardGaps:
     """Values that ranked teams lack, and others have.
 
     rule      what became of them: "worst" and "complete_cases" as in ``ranking.missing``, or "no-value"
@@ -215,7 +215,7 @@ class BoardGaps:
     values: int
     kind: str
     left_out: int
-    teams: list[LackingTeam]
+    teams: list[_LackingTeam]
 
 
 class Move(NamedTuple):
@@ -250,14 +250,14 @@ class Board:
     ranking: Mapping[str, Any]
     units: UnitCount
     unit_names: tuple[str, ...]
-    columns: tuple[BoardColumn, ...]
+    columns: tuple[_BoardColumn, ...]
     teams: tuple[TeamRow, ...]
     not_ranked: tuple[UnrankedRow, ...]
     shown: tuple[ShownRow, ...]
     methods: tuple[MethodPlaces, ...]
     stability: BoardStability
     findings: tuple[str, ...]
-    gaps: BoardGaps = ABSENT
+    gaps: _BoardGaps = ABSENT
     common_nuclei: CommonNuclei | None = None
     before: OlderBoard = ABSENT
     alike: Alike = field(default_factory=Alike)
@@ -267,10 +267,10 @@ class Board:
 # --- from tables to records -------------------------------------------------------------------------------------------
 
 
-def cells_of(paths: Sequence[str], **known: Iterable[Any]) -> tuple[ColumnCell, ...]:
+def cells_of(paths: Sequence[str], **known: Iterable[Any]) -> tuple[_ColumnCell, ...]:
     """Make the cells of an entry, from what is known of it in each column."""
     rows = zip(paths, *known.values(), strict=True)
-    return tuple(ColumnCell(path, **dict(zip(known, values, strict=True))) for path, *values in rows)
+    return tuple(_ColumnCell(path, **dict(zip(known, values, strict=True))) for path, *values in rows)
 
 
 def team_rows(
@@ -294,7 +294,7 @@ def team_rows(
     if few:
         places = drawn.ranks.tolist()
         more["places"] = [
-            tuple(PlaceShare(place, share) for place, share in zip(places, shares, strict=True) if share > 0)
+            tuple(_PlaceShare(place, share) for place, share in zip(places, shares, strict=True) if share > 0)
             for shares in drawn.frequency.tolist()
         ]
     is_drawn = drawn.reason is None
@@ -324,48 +324,48 @@ def board_column(
     names: Sequence[str],
     *,
     few: bool,
-) -> BoardColumn:
-    """Describe a column, its test, and the differences of the teams ``names``; ``across`` as in ``Significance``."""
+) -> _BoardColumn:
+    """Describe a column, its test, and the differences of the teams ``names``; ``across`` as in ``_Significance``."""
     significance = None
     if test is not None:
-        significance = Significance(test.test, test.units, test.left_out, test.undefined, across)
+        significance = _Significance(test.test, test.units, test.left_out, test.undefined, across)
         if test.undefined is None:
             p_value = None if test.p_value is None else PValue(test.p_value)
             significance = replace(
                 significance,
-                friedman=FriedmanTest(test.statistic, p_value, test.distribution),
+                friedman=_FriedmanTest(test.statistic, p_value, test.distribution),
                 pair_distribution=test.pair_distribution,
                 critical_difference=test.critical_difference,
-                teams=[team_test(test, names, index, few=few) for index in range(len(names))],
+                teams=[_team_test(test, names, index, few=few) for index in range(len(names))],
                 cliques=[[names[index] for index in clique] for clique in test.cliques] if few else ABSENT,
             )
-    entry = BoardColumn(column.path, column.direction, column.weight, significance)
+    entry = _BoardColumn(column.path, column.direction, column.weight, significance)
     if differences is None:
         return entry
-    return replace(entry, margin=rules.margin_of(column), differences=pair_differences(names, differences))
+    return replace(entry, margin=rules.margin_of(column), differences=_pair_differences(names, differences))
 
 
-def pair_differences(names: Sequence[str], differences: Differences) -> list[PairDifference]:
+def _pair_differences(names: Sequence[str], differences: Differences) -> list[_PairDifference]:
     """List the differences of all pairs of teams, or of the teams in ``differences.rows`` from all others."""
     rows = differences.rows.tolist()
     numbers = (getattr(differences, key) for key in ("mean", "low", "high", "effect", "ahead", "needed"))
     finite = (np.where(np.isfinite(table), table, np.nan).tolist() for table in numbers)
     tables: list[Any] = [differences.units.tolist(), *finite, np.array(VERDICTS)[differences.verdict].tolist()]
     return [
-        PairDifference(names[team], names[other], *(table[row][other] for table in tables))
+        _PairDifference(names[team], names[other], *(table[row][other] for table in tables))
         for row, team in enumerate(rows)
         for other in range(team + 1 if len(rows) == len(names) else 0, len(names))
         if other != team
     ]
 
 
-def team_test(test: PairwiseTest, names: Sequence[str], index: int, *, few: bool) -> TeamTest:
+def _team_test(test: PairwiseTest, names: Sequence[str], index: int, *, few: bool) -> _TeamTest:
     """Take the row of a team out of the test of a column."""
     row, mean_rank = test.better[index], float(test.mean_ranks[index])
     if not few:
-        return TeamTest(names[index], mean_rank, int((row > 0).sum()), int((row < 0).sum()))
+        return _TeamTest(names[index], mean_rank, int((row > 0).sum()), int((row < 0).sum()))
     better, worse = ([names[other] for other in np.flatnonzero(sides).tolist()] for sides in (row > 0, row < 0))
-    return TeamTest(names[index], mean_rank, better, worse, list(map(PValue, test.p_values[index].tolist())))
+    return _TeamTest(names[index], mean_rank, better, worse, list(map(PValue, test.p_values[index].tolist())))
 
 
 def board_stability(drawn: Stability, rules: RankingRules, table: ScoreTable) -> BoardStability:
@@ -385,7 +385,7 @@ def board_stability(drawn: Stability, rules: RankingRules, table: ScoreTable) ->
     )
 
 
-def board_gaps(table: ScoreTable, rules: RankingRules, unit_name: str) -> BoardGaps:
+def board_gaps(table: ScoreTable, rules: RankingRules, unit_name: str) -> _BoardGaps:
     """Count the values that ranked teams lack; absent if there are none."""
     gaps, lacking = table.gaps, find_gaps(table).sum(axis=-1)
     values, left_out, rule = len(table.units), 0, "no-value"
@@ -395,12 +395,12 @@ def board_gaps(table: ScoreTable, rules: RankingRules, unit_name: str) -> BoardG
     if table.by_unit is None or not lacking.any():
         return ABSENT  # type: ignore[no-any-return]
     most = lacking.max(axis=1).tolist()
-    return BoardGaps(
+    return _BoardGaps(
         "complete_cases" if left_out else rule,
         values,
         unit_name if values == len(table.units) else "cases",
         left_out,
-        [LackingTeam(name, gap) for name, gap in zip(table.teams, most, strict=True) if gap],
+        [_LackingTeam(name, gap) for name, gap in zip(table.teams, most, strict=True) if gap],
     )
 
 

@@ -40,7 +40,7 @@ Nucleus = tuple[bytes, ...]  # the cells of ``NUCLEUS``
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MatchedNuclei:
+class _MatchedNuclei:
     """What T teams matched under one rule: N reference nuclei that any of them matched, K measures of them.
 
     teams           in ascending order
@@ -70,7 +70,7 @@ class MatchedNuclei:
 
 def read_matched_nuclei(
     challenge: Challenge, measures: tuple[str, ...], objects: Mapping[str, Path | None]
-) -> MatchedNuclei:
+) -> _MatchedNuclei:
     """Read what teams matched under the first matching rule of a challenge, which must have one.
 
     objects  the objects.csv of each team; None: there is none
@@ -83,7 +83,7 @@ def read_matched_nuclei(
     rows, without = {}, {}
     for name, path in sorted(objects.items()):
         try:
-            rows[name] = read_matched(path, rule, measures, cases, index_of)
+            rows[name] = _read_matched(path, rule, measures, cases, index_of)
         except InputFault as error:
             without[name] = render_summary(error.findings, intro="").strip()
     matched = np.zeros((len(rows), len(index_of)), np.bool_)
@@ -93,10 +93,10 @@ def read_matched_nuclei(
     case, *_, reference_area = zip(*index_of, strict=True) if index_of else [()] * len(NUCLEUS)
     area, iou, values = numbers[0], numbers[1], numbers[2:]
     areas = numbers_of(reference_area)
-    return MatchedNuclei(rule, measures, tuple(rows), case, areas, matched, area, iou, values, without)
+    return _MatchedNuclei(rule, measures, tuple(rows), case, areas, matched, area, iou, values, without)
 
 
-def read_matched(
+def _read_matched(
     path: Path | None, rule: str, measures: Sequence[str], cases: set[bytes], index_of: dict[Nucleus, int]
 ) -> tuple[Int64, Float64]:
     """Read the matched rows of a team: the index of each nucleus, int64 (M,), and area, IoU and measures, (2 + K, M).
@@ -214,12 +214,12 @@ def share_of_errors(one: Float64, other: Float64, reference: Float64) -> float |
     >>> share_of_errors(reference, reference, reference) is None
     True
     """
-    compared = ~(same_area(one, reference) & same_area(other, reference)) & ~np.isnan(one + other)
+    compared = ~(_same_area(one, reference) & _same_area(other, reference)) & ~np.isnan(one + other)
     number = int(compared.sum())
-    return float((same_area(one, other) & compared).sum() / number) if number >= FEWEST_COMPARED else None
+    return float((_same_area(one, other) & compared).sum() / number) if number >= FEWEST_COMPARED else None
 
 
-def same_area(one: Float64, other: Float64) -> Bool:
+def _same_area(one: Float64, other: Float64) -> Bool:
     return np.asarray(np.minimum(one, other) >= SAME_AREA * np.maximum(one, other))
 
 
@@ -240,7 +240,7 @@ def compared_measures(challenge: Challenge, rules: RankingRules) -> tuple[str, .
     )
 
 
-class ComparedMeasure(NamedTuple):
+class _ComparedMeasure(NamedTuple):
     """A measure of matched nuclei, and whether "higher" or "lower" is better."""
 
     name: str
@@ -248,7 +248,7 @@ class ComparedMeasure(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class MatchingTeam:
+class _MatchingTeam:
     """How many reference nuclei a team matched, and in how many pairs it is ahead, by each measure."""
 
     name: str
@@ -256,7 +256,7 @@ class MatchingTeam:
     ahead: list[int]
 
 
-class TeamWithoutNuclei(NamedTuple):
+class _TeamWithoutNuclei(NamedTuple):
     """A team whose nuclei are not known, and why."""
 
     name: str
@@ -264,7 +264,7 @@ class TeamWithoutNuclei(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class MeasureOfPair:
+class _MeasureOfPair:
     """The difference of the first team less the second, with its interval, NaN for pairs that are not compared.
 
     ahead  by the difference, to six decimals, or if the pair is not compared by the nuclei that each matched; None:
@@ -278,7 +278,7 @@ class MeasureOfPair:
 
 
 @dataclass(frozen=True, slots=True)
-class PairOnCommon:
+class _PairOnCommon:
     """Two teams on their ``common`` nuclei, the one that stands higher first.
 
     shares  of what each of them matched; NaN: it matched nothing
@@ -290,7 +290,7 @@ class PairOnCommon:
     common: int
     shares: list[float]
     by: str
-    measures: list[MeasureOfPair]
+    measures: list[_MeasureOfPair]
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,16 +301,16 @@ class CommonNuclei:
     """
 
     rule: str
-    measures: list[ComparedMeasure]
-    teams: list[MatchingTeam]
-    without: list[TeamWithoutNuclei]
-    pairs: list[PairOnCommon]
+    measures: list[_ComparedMeasure]
+    teams: list[_MatchingTeam]
+    without: list[_TeamWithoutNuclei]
+    pairs: list[_PairOnCommon]
     least: int = FEWEST_COMMON
     share: float = COMMON_SHARE
 
 
 def compare_teams_on_common(
-    challenge: Challenge, rules: RankingRules, nuclei: MatchedNuclei, order: Sequence[str]
+    challenge: Challenge, rules: RankingRules, nuclei: _MatchedNuclei, order: Sequence[str]
 ) -> CommonNuclei:
     """Compare ranked teams, given in ``order`` from the first rank on, in pairs on the nuclei that both matched."""
     groups, teams, rank = groups_of(challenge), nuclei.teams, {name: index for index, name in enumerate(order)}
@@ -321,7 +321,7 @@ def compare_teams_on_common(
     number_of = dict(zip(teams, common.matched.tolist(), strict=True))
     known = [(teams[one], teams[two]) for one, two in zip(common.first, common.second, strict=True)]
     pairs = [
-        pair_on_common(common, pair, names, number_of, nuclei.measures, is_turned=rank[names[0]] > rank[names[1]])
+        _pair_on_common(common, pair, names, number_of, nuclei.measures, is_turned=rank[names[0]] > rank[names[1]])
         for pair, names in enumerate(known)
         if rank.keys() >= {*names}
     ]
@@ -329,18 +329,18 @@ def compare_teams_on_common(
     ahead = Counter((index, measure.ahead) for pair in pairs for index, measure in enumerate(pair.measures))
     return CommonNuclei(
         nuclei.rule,
-        [ComparedMeasure(name, "lower" if is_distance(name) else "higher") for name in nuclei.measures],
+        [_ComparedMeasure(name, "lower" if is_distance(name) else "higher") for name in nuclei.measures],
         [
-            MatchingTeam(name, number_of[name], [ahead[index, name] for index in range(len(nuclei.measures))])
+            _MatchingTeam(name, number_of[name], [ahead[index, name] for index in range(len(nuclei.measures))])
             for name in order
             if name in number_of
         ],
-        [TeamWithoutNuclei(name, reason) for name, reason in nuclei.without.items() if name in rank],
+        [_TeamWithoutNuclei(name, reason) for name, reason in nuclei.without.items() if name in rank],
         pairs,
     )
 
 
-def pair_on_common(
+def _pair_on_common(
     common: CommonPairs,
     pair: int,
     names: tuple[str, str],
@@ -348,7 +348,7 @@ def pair_on_common(
     measures: Sequence[str],
     *,
     is_turned: bool,
-) -> PairOnCommon:
+) -> _PairOnCommon:
     """Compare two teams on their common nuclei; ``is_turned``: the second of ``names`` stands higher."""
     first, second = names[::-1] if is_turned else names
     both, is_compared, sign = int(common.common[pair]), bool(common.compared[pair]), -1 if is_turned else 1
@@ -359,6 +359,6 @@ def pair_on_common(
         lead = (number(difference) or 0) * (-1 if is_distance(name) else 1)
         lead = lead if is_compared else number_of[first] - number_of[second]
         ahead = first if lead > 0 else second if lead < 0 else None
-        of_measures.append(MeasureOfPair(difference, low, high, ahead))
+        of_measures.append(_MeasureOfPair(difference, low, high, ahead))
     shares = [both / number_of[name] if number_of[name] else math.nan for name in (first, second)]
-    return PairOnCommon(first, second, both, shares, "quality" if is_compared else "matched", of_measures)
+    return _PairOnCommon(first, second, both, shares, "quality" if is_compared else "matched", of_measures)

@@ -54,7 +54,7 @@ def apply_method(
             matrix = np.stack([test.better for test in of_part if test is not None])
         elif rules.method == "better_teams":
             level, columns = rules.significance_level, range(len(rules.columns))
-            better = [differences_in(part, rules, column, level=level).verdict == BETTER for column in columns]
+            better = [_differences_in(part, rules, column, level=level).verdict == BETTER for column in columns]
             matrix = np.stack(better).astype(np.int8)
         return methods.rank_teams(
             part,
@@ -68,7 +68,7 @@ def apply_method(
     return methods.rank_behind(table, rank)
 
 
-def differences_in(
+def _differences_in(
     table: ScoreTable, rules: RankingRules, column: int, *, level: float, rows: Sequence[int] | None = None
 ) -> Differences:
     """Compute the paired differences of the teams in a column; ``rows`` as in ``paired_differences``."""
@@ -108,7 +108,7 @@ def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: i
     if table.by_unit is None or not table.teams:
         return None
     rows = None if len(table.teams) <= DIFFERENCES_UP_TO else [first]
-    return differences_in(table, rules, column, level=rules.significance_level / len(rules.columns), rows=rows)
+    return _differences_in(table, rules, column, level=rules.significance_level / len(rules.columns), rows=rows)
 
 
 def common_values(table: ScoreTable) -> ScoreTable:
@@ -183,11 +183,11 @@ def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
     assert table.by_unit is not None
 
     method = "mean_of_ranks" if rules.method == "better_teams" else rules.method
-    rank = position_ranker(table, rules, table.higher_is_better, method)
-    return positions_behind(np.moveaxis(table.by_unit, -1, 0), rank, table.below_floor()).T
+    rank = _position_ranker(table, rules, table.higher_is_better, method)
+    return _positions_behind(np.moveaxis(table.by_unit, -1, 0), rank, table.below_floor()).T
 
 
-def position_ranker(
+def _position_ranker(
     table: ScoreTable, rules: RankingRules, higher_is_better: Bool, method: RankingMethod
 ) -> Callable[[Float64], Float64]:
     """Bind ``positions_of`` to the weights of a table and to the rules."""
@@ -201,7 +201,7 @@ def position_ranker(
     )
 
 
-def positions_behind(values: Float64, rank: Callable[[Float64], Float64], below: Bool) -> Float64:
+def _positions_behind(values: Float64, rank: Callable[[Float64], Float64], below: Bool) -> Float64:
     """Turn values (..., T, K) into positions (..., T), those of teams below a floor behind all others."""
     if below.all() or not below.any():
         return rank(values)
@@ -228,7 +228,7 @@ def not_resampled(table: ScoreTable, rules: RankingRules) -> list[str]:
 
     They are known where those in the sample of all units, each once, are the published ones.
     """
-    values, floors = sampled_values(table)(np.ones((1, len(table.units)), np.int64))
+    values, floors = _sampled_values(table)(np.ones((1, len(table.units)), np.int64))
     pairs = [] if methods.needs_units(rules.method) else [(table.columns, values[0], table.overall)]
     if table.floor_values is not None:
         pairs.append((table.floors, floors[0], table.floor_values))
@@ -240,7 +240,7 @@ def not_resampled(table: ScoreTable, rules: RankingRules) -> list[str]:
     ]
 
 
-def sampled_values(table: ScoreTable) -> Callable[[Int64], tuple[Float64, Float64]]:
+def _sampled_values(table: ScoreTable) -> Callable[[Int64], tuple[Float64, Float64]]:
     """Make the function that computes the numbers of the teams in samples of units, int64 (S, G).
 
     It returns those in the columns, float64 (S, T, K), with six decimals as the published ones, and those at the
@@ -274,9 +274,9 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> stability.RankSampl
 
     Which teams are below a floor is found in each sample; samples in which these are the same are ranked together.
     """
-    values = sampled_values(table)
+    values = _sampled_values(table)
     if not table.floors:
-        return rank_in_samples(table, rules, values)
+        return _rank_in_samples(table, rules, values)
     rankers: dict[bytes, stability.RankSamples] = {}
 
     def rank_samples(weights: Int64) -> Float64:
@@ -288,26 +288,26 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> stability.RankSampl
             if key not in rankers:
                 known = np.where(pattern, 0.0, 1.0)[:, None]
                 of_pattern = replace(table, floors=("",), at_least=(0.5,), floor_values=known)
-                rankers[key] = rank_in_samples(of_pattern, rules, values)
+                rankers[key] = _rank_in_samples(of_pattern, rules, values)
             positions[drawn] = rankers[key](weights[drawn])
         return positions
 
     return rank_samples
 
 
-def rank_in_samples(
+def _rank_in_samples(
     table: ScoreTable, rules: RankingRules, values: Callable[[Int64], tuple[Float64, Float64]]
 ) -> stability.RankSamples:
     """Make the ranker of samples in which the same teams are below a floor."""
     assert table.by_unit is not None
     if rules.method == "ranked_pairs":
-        return lambda weights: np.array([rank_drawn(table, rules, times) for times in weights])
+        return lambda weights: np.array([_rank_drawn(table, rules, times) for times in weights])
     below = table.below_floor()
     if rules.method in methods.BY_MATRIX:
-        return test_ranker(table, rules, below)
+        return _test_ranker(table, rules, below)
     if not methods.needs_units(rules.method):
-        rank = position_ranker(table, rules, table.higher_is_better, rules.method)
-        return lambda weights: positions_behind(values(weights)[0], rank, below)
+        rank = _position_ranker(table, rules, table.higher_is_better, rules.method)
+        return lambda weights: _positions_behind(values(weights)[0], rank, below)
     values_of = partial(methods.unit_values, method=rules.method, ties=rules.ties, missing=rules.missing_rank)
     unit_ranks = values_of(table)
     if rules.method == "rank_then_aggregate" and below.any() and not below.all():  # ranks in units are among themselves
@@ -315,20 +315,20 @@ def rank_in_samples(
         for part in (below, ~below):
             by_unit[part] = values_of(methods.select_teams(table, part)).by_unit
         unit_ranks = replace(unit_ranks, by_unit=by_unit)
-    rank = position_ranker(table, rules, unit_ranks.higher_is_better, rules.method)
+    rank = _position_ranker(table, rules, unit_ranks.higher_is_better, rules.method)
     return stability.rank_by_values(
-        unit_ranks.by_unit, lambda values: positions_behind(values, rank, below), aggregate=rules.aggregate
+        unit_ranks.by_unit, lambda values: _positions_behind(values, rank, below), aggregate=rules.aggregate
     )
 
 
-def rank_drawn(table: ScoreTable, rules: RankingRules, times: Int64) -> Float64:
+def _rank_drawn(table: ScoreTable, rules: RankingRules, times: Int64) -> Float64:
     """Rank a sample whose units are written out, each as often as it was drawn."""
     assert table.by_unit is not None
     drawn = table.by_unit[:, :, np.repeat(np.arange(table.by_unit.shape[2]), times)]
     return apply_method(replace(table, by_unit=drawn, units=("",) * drawn.shape[-1]), rules).position
 
 
-def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> stability.RankSamples:
+def _test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> stability.RankSamples:
     """Make the ranker for ``BY_MATRIX``, which tests all pairs again in each sample, teams below a floor apart."""
     by_tests = rules.method == "test_then_rank"
 
@@ -347,13 +347,13 @@ def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> stabilit
         if (of_part := methods.select_teams(table, part)).by_unit is not None
     ]
 
-    rank = position_ranker(table, rules, np.full(len(table.columns), by_tests), rules.method)
+    rank = _position_ranker(table, rules, np.full(len(table.columns), by_tests), rules.method)
 
     def rank_samples(weights: Int64) -> Float64:
         won = np.empty((len(weights), *table.overall.shape))
         for part, of_columns in zip(parts, of_parts, strict=True):
             won[:, part] = np.stack([of_column(weights) for of_column in of_columns], axis=2)
         won[:, ~methods.has_value(table)] = np.nan
-        return positions_behind(won, rank, below)
+        return _positions_behind(won, rank, below)
 
     return rank_samples

@@ -217,7 +217,7 @@ TITLE_CHARACTERS = 64  # of a title on the platform
 SUBMISSIONS, DAYS = 1, 7  # of a participant in a period, to begin with: each is a question to the reference
 
 
-class ExtraColumn(NamedTuple):
+class _ExtraColumn(NamedTuple):
     """An extra results column of a phase."""
 
     title: str
@@ -226,7 +226,7 @@ class ExtraColumn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseSettings:
+class _PhaseSettings:
     """The settings of a phase, by the names that the platform has for them."""
 
     score_title: str
@@ -237,7 +237,7 @@ class PhaseSettings:
     scoring_method_choice: str
     submissions_limit_per_user_per_period: int = SUBMISSIONS
     submission_limit_period: int = DAYS
-    extra_results_columns: list[ExtraColumn]
+    extra_results_columns: list[_ExtraColumn]
 
 
 def phase_settings(challenge: Challenge) -> dict[str, Any]:
@@ -250,19 +250,19 @@ def phase_settings(challenge: Challenge) -> dict[str, Any]:
     rules = ranking_of(challenge)
     titles = phase_titles([column.path for column in rules.columns])
     score, *extra = zip(rules.columns, titles, strict=True)
-    settings = PhaseSettings(
+    settings = _PhaseSettings(
         score_title=score[1],
         score_jsonpath=score[0].path,
         score_default_sort=ORDERS[score[0].direction],
         scoring_method_choice=SCORING.get(rules.method, "avg"),
-        extra_results_columns=[ExtraColumn(title, column.path, ORDERS[column.direction]) for column, title in extra],
+        extra_results_columns=[_ExtraColumn(title, column.path, ORDERS[column.direction]) for column, title in extra],
     )
     ranked_only = challenge.publish.metrics == "ranked"
-    explanation = explain_settings(rules, settings.scoring_method_choice, ranked_only=ranked_only)
+    explanation = _explain_settings(rules, settings.scoring_method_choice, ranked_only=ranked_only)
     return {"settings": encoded(settings), "explanation": explanation}
 
 
-def explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) -> list[str]:
+def _explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) -> list[str]:
     """Say what the settings mean, and where the platform's order may differ from that of [ranking]."""
     lines = [
         "The score is the first column of [ranking], the others are extra results columns; each path is that of a "

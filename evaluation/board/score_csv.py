@@ -2,7 +2,7 @@
 
 ``team,case,group,metric,value``, in any order of rows and columns; ``group`` may be absent, then every case is a group.
 challengeR's ``task,case,algorithm,value`` is the same with a task for a metric. A table with a column for each team,
-metric or case becomes such a one (``long_table``).
+metric or case becomes such a one (``_long_table``).
 An empty value is undefined: it is left out of means. A row that is not there is another matter: a team that lacks a row
 which other teams have has no value in that column, since a mean over the other cases would reward leaving one out.
 """
@@ -64,7 +64,7 @@ class ScoresInFile:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScoresOfCases:
+class _ScoresOfCases:
     """The scores of a file ``where``, by names in ascending order.
 
     values         float64 (T, K, C), by team, column of the ranking and case; NaN: an empty cell, or no row
@@ -104,7 +104,7 @@ def read_scores(path: Path, rules: RankingRules, *, unit: UnitKind, challenge: C
     return replace(scores, findings=(*findings, *scores.findings), shown=tuple(shown), names=every.teams)
 
 
-def without_teams(scores: ScoresOfCases, teams: Collection[str]) -> ScoresOfCases:
+def without_teams(scores: _ScoresOfCases, teams: Collection[str]) -> _ScoresOfCases:
     """Leave out the scores of some teams, and cases and groups that only these have.
 
     The values are copied in the order of a table without these teams, on which the last digit of sums depends. Raises
@@ -117,7 +117,7 @@ def without_teams(scores: ScoresOfCases, teams: Collection[str]) -> ScoresOfCase
         raise WrongUsage(fault("no-teams", scores.where, wording="in-scores"))
     has_case = np.asarray(scores.has_row[is_left].any(axis=0))
     groups, group_of_case = np.unique(scores.group_of_case[has_case], return_inverse=True)
-    return ScoresOfCases(
+    return _ScoresOfCases(
         scores.where,
         teams=tuple(compress(scores.teams, is_left)),
         cases=tuple(compress(scores.cases, has_case)),
@@ -130,7 +130,7 @@ def without_teams(scores: ScoresOfCases, teams: Collection[str]) -> ScoresOfCase
 
 def read_rows(
     path: Path, columns: Sequence[RankingColumn], challenge: Challenge | None
-) -> tuple[ScoresOfCases, list[Finding]]:
+) -> tuple[_ScoresOfCases, list[Finding]]:
     """Read the rows of a CSV file that belong to the columns of a ranking, and warn about others.
 
     columns    a metric in the file is the path of a column, or that path without ``.group_mean`` or ``.case_mean``
@@ -140,7 +140,7 @@ def read_rows(
     invalid-team, unknown-case, wrong-group, invalid-score, duplicate-row, missing-metric.
     """
     try:
-        return rows_of_columns(open_scores(path), columns, challenge)
+        return rows_of_columns(_open_scores(path), columns, challenge)
     except InputFault as error:
         hint = "Rank fewer teams at a time."  # the limits of challenge.toml do not hold for this file
         raise WrongUsage(
@@ -149,7 +149,7 @@ def read_rows(
 
 
 def table_of_rows(
-    scores: ScoresOfCases,
+    scores: _ScoresOfCases,
     columns: Sequence[RankingColumn],
     *,
     unit: UnitKind,
@@ -171,8 +171,8 @@ def table_of_rows(
     ends = np.array([worst.get(column.path, np.nan) for column in columns])
     settled = settle_gaps(scores.values, ends, missing)
     values, groups = settled.values, (scores.group_of_case, len(scores.groups))
-    by_group = means_of_groups(values, *groups)
-    overall = {"case": mean_of_known(values), "group": mean_of_known(by_group)}
+    by_group = _means_of_groups(values, *groups)
+    overall = {"case": _mean_of_known(values), "group": _mean_of_known(by_group)}
     means = [mean or aggregation_of(column.path, unit) for column in columns]
     table = ScoreTable(
         teams=scores.teams,
@@ -182,9 +182,9 @@ def table_of_rows(
         overall=np.stack([np.round(overall[kind][:, k], 6) + 0.0 for k, kind in enumerate(means)], axis=1),
         units=scores.groups if unit == "group" else scores.cases,
         by_unit=by_group if unit == "group" else values,
-        samples=None if draw is None else in_samples(values, scores, unit, means, *draw),
+        samples=None if draw is None else _in_samples(values, scores, unit, means, *draw),
         seed=1 if draw is None else draw[1],
-        gaps=gaps_of(settled, *(groups if unit == "group" else (np.arange(len(scores.cases)), len(scores.cases)))),
+        gaps=_gaps_of(settled, *(groups if unit == "group" else (np.arange(len(scores.cases)), len(scores.cases)))),
     )
     name = "cases" if unit == "case" or len(scores.groups) == len(scores.cases) else "patients"
     return ScoresInFile(table, name, tuple(incomplete(settled, scores, columns, missing, ends)))
@@ -193,11 +193,11 @@ def table_of_rows(
 def metrics_in(path: Path) -> list[str]:
     """List the metrics that a file of scores names, for messages. Raises WrongUsage."""
     with faults_as(WrongUsage):
-        table, needed, _ = long_table(open_scores(path))
+        table, needed, _ = _long_table(_open_scores(path))
         return sorted(table.categories(needed["metric"])[0])
 
 
-def open_scores(path: Path) -> Table:
+def _open_scores(path: Path) -> Table:
     """Read the table of a CSV file. Raises WrongUsage if it cannot be opened, InputFault for what is wrong in it."""
     try:
         with path.open("rb") as stream:
@@ -219,9 +219,9 @@ def aggregation_of(path: str, unit: UnitKind) -> UnitKind:
 
 def rows_of_columns(
     table: Table, columns: Sequence[RankingColumn], challenge: Challenge | None
-) -> tuple[ScoresOfCases, list[Finding]]:
+) -> tuple[_ScoresOfCases, list[Finding]]:
     """Find the rows that belong to columns, and warn about others. Raises InputFault with all that is wrong."""
-    table, needed, findings = long_table(table)
+    table, needed, findings = _long_table(table)
     metrics, metric_of_row = table.categories(needed["metric"])
     column_of_metric = match_columns(metrics, columns, table.where)
     column_of_row = column_of_metric[metric_of_row] if len(table) else np.empty(0, np.int64)
@@ -235,12 +235,12 @@ def rows_of_columns(
     cases, case_of_row = table.categories(needed["case"])
     group_column = table.find(["group"])
     groups, group_of_row = table.categories(group_column) if group_column is not None else (list(cases), case_of_row)
-    value, faults = read_values(table, needed["value"])
-    faults += beyond_worst(table, needed["value"], columns, column_of_row, value)
-    faults += name_faults(table, "team", teams, team_of_row) + name_faults(table, "case", cases, case_of_row)
-    of_case, group_faults = groups_of_cases(table, cases, case_of_row, groups, group_of_row)
+    value, faults = _read_values(table, needed["value"])
+    faults += _beyond_worst(table, needed["value"], columns, column_of_row, value)
+    faults += _name_faults(table, "team", teams, team_of_row) + _name_faults(table, "case", cases, case_of_row)
+    of_case, group_faults = _groups_of_cases(table, cases, case_of_row, groups, group_of_row)
     faults += group_faults
-    faults += challenge_faults(table, challenge, cases, case_of_row, of_case) if challenge else []
+    faults += _challenge_faults(table, challenge, cases, case_of_row, of_case) if challenge else []
     of_teams, of_cases, limit = len(teams), len(cases), VALUES_LIMIT
     if of_teams * len(columns) * of_cases > limit:
         where = table.where
@@ -251,20 +251,20 @@ def rows_of_columns(
         raise InputFault(*faults)
 
     (team_names, place_of_team), (case_names, place_of_case), (group_names, place_of_group) = map(
-        sorted_names, (teams, cases, of_case)
+        _sorted_names, (teams, cases, of_case)
     )
     values = np.full((len(teams), len(columns), len(cases)), np.nan)
     has_row = np.zeros((len(teams), len(cases)), np.bool_)
     team, case = place_of_team[team_of_row], place_of_case[case_of_row]
     values[team, column_of_row, case], has_row[team, case] = value, True
     group_of_case = place_of_group[np.argsort(place_of_case)]
-    return ScoresOfCases(table.where, team_names, case_names, group_names, group_of_case, values, has_row), findings
+    return _ScoresOfCases(table.where, team_names, case_names, group_names, group_of_case, values, has_row), findings
 
 
-def sorted_names(names: Sequence[str]) -> tuple[tuple[str, ...], Int64]:
+def _sorted_names(names: Sequence[str]) -> tuple[tuple[str, ...], Int64]:
     """Sort the different names, and return the index of each name there.
 
-    >>> sorted_names(["b", "a", "b"])
+    >>> _sorted_names(["b", "a", "b"])
     (('a', 'b'), array([1, 0, 1]))
     """
     ordered = sorted(set(names))
@@ -272,12 +272,12 @@ def sorted_names(names: Sequence[str]) -> tuple[tuple[str, ...], Int64]:
     return tuple(ordered), np.array([index_of[name] for name in names], np.int64)
 
 
-def in_rows(rows: Int64, make: Callable[[int], Finding]) -> list[Finding]:
+def _in_rows(rows: Int64, make: Callable[[int], Finding]) -> list[Finding]:
     """Make the faults of these rows; the first of them are named, the rest is counted."""
     return with_rest([make(row) for row in rows[:FAULTS_NAMED].tolist()], len(rows))
 
 
-def long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
+def _long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
     """Turn a table into one with a row for each value; return where its four columns are, and a warning if it was wide.
 
     A table is wide if it lacks the column of the values and that of the teams, the cases or the metrics: these are then
@@ -300,13 +300,15 @@ def long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
         raise refused("missing-column", table.where, wording="of-scores", lacking=lacking)
     if len(wide) * len(table) > ROWS_LIMIT:
         raise refused("too-large", table.where, wording="too-many-rows", limit=ROWS_LIMIT)
-    made = melted(table, sorted(known - {*wide}), wide, lacking[0], {"metric": ONE_METRIC} if len(lacking) == 3 else {})
+    made = _melted(
+        table, sorted(known - {*wide}), wide, lacking[0], {"metric": ONE_METRIC} if len(lacking) == 3 else {}
+    )
     names = listed((table.names[column] for column in wide), 5, last="and")
     findings = [] if lacking[0] == "metric" else [fault("wide-table", table.where, columns=names, what=lacking[0])]
     return made, {name: made.find(COLUMN_NAMES[name]) or 0 for name in COLUMN_NAMES}, findings
 
 
-def melted(
+def _melted(
     table: Table, constant_columns: Sequence[int], wide: Sequence[int], name: str, constant: Mapping[str, str]
 ) -> Table:
     """Make a row of each cell of some columns.
@@ -358,17 +360,17 @@ def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], wher
     return matched
 
 
-def read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
+def _read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
     """Read the values, NaN where the cell is empty, and say what is wrong with others."""
     cells = table.cells(column)
     value = numbers_of(cells)
     is_empty = np.array([not cell.strip() for cell in cells], np.bool_)
     wrong = np.flatnonzero(~(np.abs(value) <= LARGEST_SCORE) & ~is_empty)
     value[is_empty] = np.nan
-    return value, in_rows(wrong, lambda row: fault("invalid-score", table.place(row), value=table.text(row, column)))
+    return value, _in_rows(wrong, lambda row: fault("invalid-score", table.place(row), value=table.text(row, column)))
 
 
-def beyond_worst(
+def _beyond_worst(
     table: Table, column: int, columns: Sequence[RankingColumn], column_of_row: Int64, value: Float64
 ) -> list[Finding]:
     """Find values below the worst that their metric can have: a missing one would be better."""
@@ -380,10 +382,10 @@ def beyond_worst(
         expected = f"at least {worst[path]:g}, the worst value of {quote(path, 120)}"
         return fault("invalid-score", table.place(row), value=table.text(row, column), expected=expected)
 
-    return in_rows(np.flatnonzero(value < ends[column_of_row]), too_bad)
+    return _in_rows(np.flatnonzero(value < ends[column_of_row]), too_bad)
 
 
-def name_faults(table: Table, column: str, names: Sequence[str], name_of_row: Int64) -> list[Finding]:
+def _name_faults(table: Table, column: str, names: Sequence[str], name_of_row: Int64) -> list[Finding]:
     """Find names that are empty, too long or not printable, each with the first rows that have them."""
     code = "invalid-team" if column == "team" else "unknown-case"
     faults = []
@@ -396,7 +398,7 @@ def name_faults(table: Table, column: str, names: Sequence[str], name_of_row: In
     return with_rest(faults[:FAULTS_NAMED], len(faults))
 
 
-def groups_of_cases(
+def _groups_of_cases(
     table: Table, cases: Sequence[str], case_of_row: Int64, groups: Sequence[str], group_of_row: Int64
 ) -> tuple[list[str], list[Finding]]:
     """Find the group of each case, the case itself where it has none; and cases that rows put into two groups."""
@@ -413,7 +415,7 @@ def groups_of_cases(
     return names, with_rest(faults[:FAULTS_NAMED], len(faults))
 
 
-def challenge_faults(
+def _challenge_faults(
     table: Table, challenge: Challenge, cases: Sequence[str], case_of_row: Int64, groups: Sequence[str]
 ) -> list[Finding]:
     """Find cases that cases.csv does not list, or puts into another group."""
@@ -446,22 +448,22 @@ def duplicates(
         path, of_team, of_case = columns[column[row]].path, teams[team[row]], cases[case[row]]
         return fault("duplicate-row", table.place(row), wording="score", path=path, team=of_team, case=of_case)
 
-    return in_rows(np.flatnonzero(is_again), again)
+    return _in_rows(np.flatnonzero(is_again), again)
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def means_of_groups(values: Float64, group_of_case: Int64, groups: int) -> Float64:
+def _means_of_groups(values: Float64, group_of_case: Int64, groups: int) -> Float64:
     """Average over the cases of each group, NaN left out, (..., C) -> (..., G); NaN where nothing is left."""
     by_group = np.full((*values.shape[:-1], groups), np.nan)
     for group in range(groups):
-        by_group[..., group] = mean_of_known(values[..., group_of_case == group])
+        by_group[..., group] = _mean_of_known(values[..., group_of_case == group])
     return by_group
 
 
-def in_samples(
-    values: Float64, scores: ScoresOfCases, unit: UnitKind, means: Sequence[UnitKind], samples: int, seed: int
+def _in_samples(
+    values: Float64, scores: _ScoresOfCases, unit: UnitKind, means: Sequence[UnitKind], samples: int, seed: int
 ) -> Float64 | None:
     """Compute columns, means over ``means``, in samples of units, float64 (T, R, K), from values of cases, (T, K, C).
 
@@ -477,27 +479,27 @@ def in_samples(
     by_case = weights[:, of_case] if unit == "group" else weights
     over_cases = sample_means(values, by_case)
     if unit == "group":
-        over_groups = sample_means(means_of_groups(values, of_case, groups), weights)
+        over_groups = sample_means(_means_of_groups(values, of_case, groups), weights)
     else:
         parts = [sample_means(values[..., of_case == group], by_case[:, of_case == group]) for group in range(groups)]
-        over_groups = mean_of_known(np.stack(parts, axis=-1))
+        over_groups = _mean_of_known(np.stack(parts, axis=-1))
     means_in_samples: Float64 = np.where(np.array(means) == "case", over_cases, over_groups)
     return np.moveaxis(np.round(means_in_samples, 6), 0, 1)
 
 
-def gaps_of(settled: Settled, group_of_case: Int64, groups: int) -> Gaps | None:
+def _gaps_of(settled: Settled, group_of_case: Int64, groups: int) -> Gaps | None:
     """Say what became of gaps in the values of cases, (T, K, C); None if there are none."""
     if not settled.lacking.any():
         return None
     own = settled.own
     gaps = np.isnan(own) & ~np.isnan(own).all(axis=0)
-    by_unit = means_of_groups(own, group_of_case, groups)
+    by_unit = _means_of_groups(own, group_of_case, groups)
     for group in range(groups):
         by_unit[..., group][gaps[..., group_of_case == group].any(axis=-1)] = np.nan
     return Gaps(settled.lacking, settled.left_out, own.shape[-1], by_unit)
 
 
-def mean_of_known(values: Float64) -> Float64:
+def _mean_of_known(values: Float64) -> Float64:
     """Average along the last axis, NaN left out; NaN where nothing is left."""
     known = ~np.isnan(values)
     number = np.asarray(known.sum(axis=-1))
@@ -507,7 +509,7 @@ def mean_of_known(values: Float64) -> Float64:
 
 
 def incomplete(
-    settled: Settled, scores: ScoresOfCases, columns: Sequence[RankingColumn], missing: MissingValues, worst: Float64
+    settled: Settled, scores: _ScoresOfCases, columns: Sequence[RankingColumn], missing: MissingValues, worst: Float64
 ) -> list[Finding]:
     """Warn about teams that lack values which other teams have, and say what became of them.
 

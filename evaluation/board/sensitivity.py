@@ -139,7 +139,7 @@ def study_reference(
     values = np.full((count, len(PERTURBATIONS), len(COMPARED_MEASURES)), np.nan)
     lost = np.ones((count, len(PERTURBATIONS), len(rules)), np.bool_)
     border, ignore = challenge.metrics.boundary, challenge.reference.ignore
-    for index, changed in enumerate(changed_references(instances) if count else ()):
+    for index, changed in enumerate(_changed_references(instances) if count else ()):
         values[:, index] = compare_with_itself(instances, changed, border)
         if ignore.policy is not None:
             changed = apply_ignore_region(changed, reference.ignore, ignore.policy, ignore.fraction)
@@ -151,7 +151,7 @@ def study_reference(
     return CaseStudy(instances.class_id, instances.areas_px(), neighbour_distances(instances), values, lost)
 
 
-def changed_references(instances: Instances) -> Iterator[Instances]:
+def _changed_references(instances: Instances) -> Iterator[Instances]:
     """Yield the changed copies of the nuclei, with their ids, in the order of PERTURBATIONS.
 
     Nuclei go on beyond the image border: who draws them a pixel tighter still draws them up to the border.
@@ -214,7 +214,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeEffect:
+class _ChangeEffect:
     """What a change does to some nuclei.
 
     vanished  how many have no pixel left
@@ -229,7 +229,7 @@ class ChangeEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class SizeRange:
+class _SizeRange:
     """Diameters in px, of which ``below`` is left out; None: there is no end."""
 
     from_: int
@@ -237,21 +237,21 @@ class SizeRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Stratum:
+class _Stratum:
     """The nuclei of a class and size (None: of all), and what all changes do to them.
 
     one_pixel_costs  the largest loss of the median IoU by a change of one pixel; NaN: not known
     """
 
     class_: str | None
-    size_px: SizeRange | None
+    size_px: _SizeRange | None
     nuclei: int
     diameter_px: Spread
     neighbour_px: Spread
     one_pixel_costs: float
-    effects: Sequence[ChangeEffect]
+    effects: Sequence[_ChangeEffect]
 
-    def of_changes(self, perturbations: Iterable[str]) -> list[ChangeEffect]:
+    def of_changes(self, perturbations: Iterable[str]) -> list[_ChangeEffect]:
         return [effect for effect in self.effects if effect.perturbation in perturbations]
 
     def most_lost(self, rule: str, perturbations: Iterable[str]) -> float:
@@ -267,16 +267,16 @@ def summarise_studies(
     Names of classes are values, never keys; there are no names of cases.
     """
     nuclei, names = join_studies(studies, len(rules)), [rule.name for rule in rules]
-    size = np.searchsorted(SIZES_PX, diameters_px(nuclei.area_px), "right") - 1
+    size = np.searchsorted(SIZES_PX, _diameters_px(nuclei.area_px), "right") - 1
     strata = []
     for class_id, name in enumerate([None, *challenge.class_names]):
         of_class = (nuclei.class_id == class_id) | (class_id == 0)
-        strata.append(stratum_of(nuclei, of_class, names, name, None))
+        strata.append(_stratum_of(nuclei, of_class, names, name, None))
         for index, (low, high) in enumerate(zip(SIZES_PX, (*SIZES_PX[1:], None), strict=True)):
             if (chosen := of_class & (size == index)).any():
-                strata.append(stratum_of(nuclei, chosen, names, name, SizeRange(low, high)))
+                strata.append(_stratum_of(nuclei, chosen, names, name, _SizeRange(low, high)))
     single = int((nuclei.area_px == 1).sum())
-    advice = Adviser(strata, rules, len(challenge.matching.rules), single)
+    advice = _Adviser(strata, rules, len(challenge.matching.rules), single)
     tried = [
         {**rule.model_dump(exclude_none=True), "words": rule.short, "is_own": index < len(challenge.matching.rules)}
         for index, rule in enumerate(rules)
@@ -303,14 +303,14 @@ def join_studies(studies: Sequence[CaseStudy], rules: int) -> CaseStudy:
     return concatenated([CaseStudy(np.empty(0, np.int16), np.empty(0, np.int64), np.empty(0), values, lost), *studies])
 
 
-def diameters_px(area_px: Int64) -> Float64:
+def _diameters_px(area_px: Int64) -> Float64:
     """Compute the diameter, px, of the disc that is as large as each nucleus."""
     return np.asarray(np.sqrt(4 * area_px / math.pi))
 
 
-def stratum_of(
-    nuclei: CaseStudy, chosen: Bool, rules: Sequence[str], class_name: str | None, size_px: SizeRange | None
-) -> Stratum:
+def _stratum_of(
+    nuclei: CaseStudy, chosen: Bool, rules: Sequence[str], class_name: str | None, size_px: _SizeRange | None
+) -> _Stratum:
     """Summarise what all changes do to the chosen nuclei."""
     effects, values = [], nuclei.values[chosen]
     for index, name in enumerate(PERTURBATIONS):
@@ -319,14 +319,14 @@ def stratum_of(
         spreads = {measure: Spread.of(values[:, index, place]) for place, measure in enumerate(COMPARED_MEASURES)}
         shares = rounded_list(lost.mean(axis=0)) if len(lost) else ()
         effects.append(
-            ChangeEffect(name, int(vanished.sum()), spreads, dict(zip(rules, shares, strict=bool(len(lost)))))
+            _ChangeEffect(name, int(vanished.sum()), spreads, dict(zip(rules, shares, strict=bool(len(lost)))))
         )
     costs = [1 - effect.measures["iou"].median for effect in effects if effect.perturbation in ONE_PIXEL]
-    return Stratum(
+    return _Stratum(
         class_name,
         size_px,
         int(chosen.sum()),
-        Spread.of(diameters_px(nuclei.area_px[chosen])),
+        Spread.of(_diameters_px(nuclei.area_px[chosen])),
         Spread.of(nuclei.neighbour_px[chosen]),
         round(max(costs), DECIMALS),
         effects,
@@ -346,14 +346,14 @@ LEAST_RADIUS_PX = 3  # more than the two pixels of a shift
 NAMES_UP_TO = 8
 
 
-class Advice(NamedTuple):
+class _Advice(NamedTuple):
     """A sentence or two, and whether something should be done."""
 
     text: str
     is_warning: bool
 
 
-class Adviser:
+class _Adviser:
     """Says what the numbers mean to an organiser.
 
     everything  the stratum of all nuclei
@@ -362,7 +362,7 @@ class Adviser:
     safe        thresholds of IoU by which one pixel loses nearly no nucleus
     """
 
-    def __init__(self, strata: Sequence[Stratum], rules: Sequence[AnyMatchingRule], own: int, single: int) -> None:
+    def __init__(self, strata: Sequence[_Stratum], rules: Sequence[AnyMatchingRule], own: int, single: int) -> None:
         """``own``: how many rules, from the first, are the challenge's; ``single``: nuclei of a single pixel."""
         self.everything, *others = strata
         self.own, self.others, self.single = rules[0] if own else None, rules[1 if own else 0 :], single
@@ -375,10 +375,10 @@ class Adviser:
             if isinstance(rule, IouAbove) and self.everything.most_lost(rule.name, ONE_PIXEL) <= BREAKS
         ]
 
-    def give(self) -> list[Advice]:
+    def give(self) -> list[_Advice]:
         """Say what the numbers mean, the most important first."""
         if not self.everything.nuclei:
-            return [Advice("The reference has no nuclei, so there is nothing to advise.", True)]
+            return [_Advice("The reference has no nuclei, so there is nothing to advise.", True)]
         return [
             self.on_size(),
             *self.on_rules(),
@@ -403,7 +403,7 @@ class Adviser:
         limits = self.decisive.diameter_px.median, self.everything.neighbour_px.low
         return max(LEAST_RADIUS_PX, int(np.nanmin(limits) / 2))
 
-    def on_size(self) -> Advice:
+    def on_size(self) -> _Advice:
         """Say what a pixel costs the nuclei that it costs most, how to match them, and how to score their outlines."""
         decisive, own, safe = self.decisive, self.own, self.safe
         cost, diameter = decisive.one_pixel_costs, decisive.diameter_px.median
@@ -413,50 +413,50 @@ class Adviser:
             start = f"At the size of {quote(decisive.class_)} ({nuclei}, {diameter:.0f} px across)"
         start = f"{start} a one-pixel difference costs {cost:.2f} of IoU"
         if cost < CHEAP:
-            return Advice(f"{start}: IoU can match and score.", False)
+            return _Advice(f"{start}: IoU can match and score.", False)
         how = f"centroid within {self.radius_px} px"
         if isinstance(own, IouAbove) and own.threshold >= 0.5 and own.threshold in safe:
             how = f"{own.short} and by {how}"  # by the former no nucleus has two partners
         if cost < COSTLY_IOU and safe:
             how = f"IoU with a threshold of at most {max(safe):g}"
         outlines = "report Hausdorff distances"
-        if (tolerance := advised_tolerance(decisive)) is not None:
+        if (tolerance := _advised_tolerance(decisive)) is not None:
             outlines = f"report surface Dice at {tolerance} px"
         elif WIDEST * diameter < 1:
             outlines = "do not rank by outlines, since a tolerance of a pixel forgives nearly all"
-        return Advice(f"{start}: match by {how}, {outlines}.", cost >= COSTLY_IOU)
+        return _Advice(f"{start}: match by {how}, {outlines}.", cost >= COSTLY_IOU)
 
-    def on_rules(self) -> Iterator[Advice]:
+    def on_rules(self) -> Iterator[_Advice]:
         """Say how many nuclei the first rule of the challenge loses, and which other rules lose too many."""
         if self.own is not None:
             one, two = (self.everything.most_lost(self.own.name, changes) for changes in (ONE_PIXEL, TWO_PIXELS))
             text = f"Your matching rule ({self.own.short}) loses {percent(one, 1)} of the nuclei for one pixel"
-            yield Advice(f"{text}, {percent(two, 1)} for two{': it breaks' * (one > BREAKS)}.", one > BREAKS)
+            yield _Advice(f"{text}, {percent(two, 1)} for two{': it breaks' * (one > BREAKS)}.", one > BREAKS)
         broken = []
         for changes in (ONE_PIXEL, TWO_PIXELS):
             lost = sorted((-self.everything.most_lost(rule.name, changes), rule.short) for rule in self.others)
             worst = [f"{words} ({percent(-share, 1)})" for share, words in lost if -share > BREAKS]
-            broken.append(first_names(worst) or "none")
-        yield Advice(f"Of other rules these break for one pixel: {broken[0]}. For two: {broken[1]}.", False)
+            broken.append(_first_names(worst) or "none")
+        yield _Advice(f"Of other rules these break for one pixel: {broken[0]}. For two: {broken[1]}.", False)
 
-    def on_classes(self) -> Iterator[Advice]:
+    def on_classes(self) -> Iterator[_Advice]:
         """Warn if a pixel costs some classes much more than others."""
         least = min(self.with_enough, key=attrgetter("one_pixel_costs"), default=self.decisive)
         if self.decisive.one_pixel_costs - least.one_pixel_costs >= UNEQUAL:
             pair = (self.decisive, least)
             costs = (f"{quote(str(stratum.class_))} {stratum.one_pixel_costs:.2f}" for stratum in pair)
             text = "a mean of IoU or PQ over classes compares sizes, so report them class by class."
-            yield Advice(f"One pixel costs {' of IoU and '.join(costs)}: {text}", True)
+            yield _Advice(f"One pixel costs {' of IoU and '.join(costs)}: {text}", True)
 
-    def on_resolution(self) -> Advice:
+    def on_resolution(self) -> _Advice:
         """Say what half the resolution costs."""
         (halved,) = self.decisive.of_changes(("halved",))
         cost = 1 - halved.measures["iou"].median
         text = f"Half the resolution costs {cost:.2f} of IoU"
         is_much = cost >= CHEAP
-        return Advice(f"{text}{': annotate and score at full resolution' * is_much}.", is_much)
+        return _Advice(f"{text}{': annotate and score at full resolution' * is_much}.", is_much)
 
-    def on_small_nuclei(self) -> Iterator[Advice]:
+    def on_small_nuclei(self) -> Iterator[_Advice]:
         """Warn of nuclei that vanish if they are drawn a pixel smaller."""
         (eroded,) = self.everything.of_changes(("eroded_1",))
         if eroded.vanished:
@@ -464,17 +464,17 @@ class Adviser:
             nuclei = counted(self.everything.nuclei, "nucleus", "nuclei")
             text = f"Eroding by a pixel removes {eroded.vanished:,} of {nuclei}{which}"
             hint = "look whether they are slips; instances.csv of 'evaluation rasterise' has all areas"
-            yield Advice(f"{text}: {hint}.", True)
+            yield _Advice(f"{text}: {hint}.", True)
 
-    def on_rare_classes(self) -> Iterator[Advice]:
+    def on_rare_classes(self) -> Iterator[_Advice]:
         """Name the classes that are too rare to say anything about."""
         rare = [stratum for stratum in self.classes if stratum.nuclei < FEW_NUCLEI]
         if rare:
             names = [f"{quote(str(stratum.class_))} ({stratum.nuclei})" for stratum in rare]
-            yield Advice(f"Too few nuclei to say much about {first_names(names)}.", False)
+            yield _Advice(f"Too few nuclei to say much about {_first_names(names)}.", False)
 
 
-def advised_tolerance(stratum: Stratum) -> int | None:
+def _advised_tolerance(stratum: _Stratum) -> int | None:
     """Choose the tolerance of surface Dice, px: the widest that forgives a pixel, but not an eighth of the diameter."""
     for tolerance in (2, 1):
         lowest = [effect.measures[f"surface_dice_{tolerance}px"].low for effect in stratum.of_changes(ONE_PIXEL)]
@@ -483,7 +483,7 @@ def advised_tolerance(stratum: Stratum) -> int | None:
     return None
 
 
-def first_names(words: Sequence[str]) -> str:
+def _first_names(words: Sequence[str]) -> str:
     """Write the first of many names, and how many more there are."""
     more = f" and {len(words) - NAMES_UP_TO:,} more" * (len(words) > NAMES_UP_TO)
     return ", ".join(words[:NAMES_UP_TO]) + more

@@ -52,18 +52,18 @@ def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
     """Read a metrics.json, also as the platform wraps it. Raises InputFault: not-metrics, …"""
     try:
         with path.open("rb") as stream:
-            document = unwrapped(read_json(stream, where=where, limits=LimitRules(bytes_per_file=METRICS_BYTES)))
+            document = _unwrapped(read_json(stream, where=where, limits=LimitRules(bytes_per_file=METRICS_BYTES)))
         MetricsFile.model_validate(document)
     except (OSError, ValidationError, RecursionError) as error:
-        raise refused("not-metrics", where, got=why_refused(error)) from None
+        raise refused("not-metrics", where, got=_why_refused(error)) from None
     metrics: dict[str, Any] = document
     return metrics
 
 
-def unwrapped(document: Any) -> Any:
+def _unwrapped(document: Any) -> Any:
     """Take the result out of the platform's list ``[{"interface": …, "value": …}]``; others stay as they are.
 
-    >>> unwrapped([{"interface": {"slug": "metrics-json-file"}, "value": {"challenge": {}}}])
+    >>> _unwrapped([{"interface": {"slug": "metrics-json-file"}, "value": {"challenge": {}}}])
     {'challenge': {}}
     """
     items = document if isinstance(document, list) else []
@@ -71,7 +71,7 @@ def unwrapped(document: Any) -> Any:
     return next((value for value in values if isinstance(value, dict) and "challenge" in value), document)
 
 
-def why_refused(error: OSError | ValueError | RecursionError) -> str:
+def _why_refused(error: OSError | ValueError | RecursionError) -> str:
     """Say why a document cannot be read, or the first thing that is wrong with its form, and where."""
     if isinstance(error, OSError):
         return (error.strerror or "not readable").lower()
@@ -106,7 +106,7 @@ def read_document(path: Path, form: type[BaseModel], *, where: str) -> dict[str,
         check_keys(data, where)
         form.model_validate(document)
     except (OSError, ValidationError, RecursionError, orjson.JSONDecodeError) as error:
-        raise refused("not-metrics", where, wording="not-our-form", got=why_refused(error), name=path.name) from None
+        raise refused("not-metrics", where, wording="not-our-form", got=_why_refused(error), name=path.name) from None
     return document
 
 

@@ -127,7 +127,7 @@ def as_columns(paths: Iterable[str]) -> tuple[RankingColumn, ...]:
 
 def plan_columns(challenge: Challenge, columns: Sequence[RankingColumn]) -> list[PlannedColumn]:
     """Plan the columns of a ranking of results of a challenge, which must have them (``check_columns``)."""
-    known, planned = metrics_by_path(challenge), []
+    known, planned = _metrics_by_path(challenge), []
     for column in columns:
         of_metric, _, aggregation = column.path.rpartition(".")
         planned.append(PlannedColumn(column.path, *known[of_metric], aggregation))
@@ -136,11 +136,11 @@ def plan_columns(challenge: Challenge, columns: Sequence[RankingColumn]) -> list
 
 def every_column(challenge: Challenge) -> list[PlannedColumn]:
     """Plan all numbers that a result of a challenge has."""
-    pairs = product(metrics_by_path(challenge).items(), aggregations_of(challenge))
+    pairs = product(_metrics_by_path(challenge).items(), aggregations_of(challenge))
     return [PlannedColumn(f"{path}.{name}", metric, rule, name) for (path, (metric, rule)), name in pairs]
 
 
-def metrics_by_path(challenge: Challenge) -> dict[str, tuple[Metric, str]]:
+def _metrics_by_path(challenge: Challenge) -> dict[str, tuple[Metric, str]]:
     """List the metrics of a challenge and their matching rules, by their paths without the aggregation."""
     known = {}
     for index, (rule, class_aware) in enumerate(challenge.matching.passes):
@@ -179,7 +179,7 @@ def team_of_documents(
         if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
             raise refused("not-metrics", where, got="of another challenge than the metrics.json beside it")
         by_unit = np.stack([values_of_groups(challenge, details, column) for column in columns])
-        samples = None if tables is None else values_in_samples(challenge, columns, details, tables)
+        samples = None if tables is None else _values_in_samples(challenge, columns, details, tables)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError):
         raise refused(
             "not-metrics", where, wording="not-its-details", got="not all scores of all cases and groups", metrics="it"
@@ -202,7 +202,7 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
     if not column.is_by_case(challenge):
         return values_of_units(challenge, details, column, "group")
     value = values_of_units(challenge, details, column, "case")
-    cases = ordered_cases(challenge)
+    cases = _ordered_cases(challenge)
     of_group = [value[[case.group == group for case in cases]] for group in groups_of(challenge)]
     known = [values[~np.isnan(values)] for values in of_group]
     return np.array([math.fsum(values.tolist()) / len(values) if len(values) else math.nan for values in known])
@@ -211,22 +211,22 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
 def values_of_units(
     challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn, kind: Literal["case", "group", "pooled"]
 ) -> Float64:
-    """Compute what each case (``ordered_cases``) or group brings into the mean of a column; NaN: it is left out."""
-    metric, cases = column.metric, ordered_cases(challenge)
+    """Compute what each case (``_ordered_cases``) or group brings into the mean of a column; NaN: it is left out."""
+    metric, cases = column.metric, _ordered_cases(challenge)
     names = [case.name for case in cases] if kind == "case" else groups_of(challenge)
     entries = [details[f"{kind}s"][name]["rules"][column.rule] for name in names]
-    scores = scores_of(
+    scores = _scores_of(
         [(value_at(entry["scores"], metric.path), value_at(entry["undefined"], metric.path)) for entry in entries]
     )
     rows: dict[str, list[int]] = {}
     for row, case in enumerate(cases):
         rows.setdefault(case.name if kind == "case" else case.group, []).append(row)
-    units = unite(bare_table(cases, details, column.rule), [rows[name] for name in names])
+    units = unite(_bare_table(cases, details, column.rule), [rows[name] for name in names])
     undefined, counts_missed = challenge.aggregation.undefined, metric.counts_missed
     return penalise(scores, units, metric.worst_of(units), undefined=undefined, counts_missed=counts_missed).value
 
 
-def values_in_samples(
+def _values_in_samples(
     challenge: Challenge, columns: Sequence[PlannedColumn], details: Mapping[str, Any], tables: Tables
 ) -> Float64 | None:
     """Compute the columns and floors of a ranking in its samples, float64 (R, K + F), as in ``ScoreTable``.
@@ -244,7 +244,7 @@ def values_in_samples(
     return columns_in_samples(challenge, [*columns, *floors], values, tables, weights)
 
 
-def scores_of(entries: Sequence[tuple[Any, Any]]) -> Scores:
+def _scores_of(entries: Sequence[tuple[Any, Any]]) -> Scores:
     """Read numbers, or None with the reason, of several units. Raises ValueError for what is neither."""
     if not all(
         number is None or (type(number) in (int, float) and abs(number) <= LARGEST_SCORE) for number, _ in entries
@@ -262,7 +262,7 @@ Tables = Callable[[str], CaseTable | None]
 ValuesOfUnits = Callable[["PlannedColumn", AggregationUnit], Float64]
 
 
-def ordered_cases(challenge: Challenge) -> list[Case]:
+def _ordered_cases(challenge: Challenge) -> list[Case]:
     """Sort the cases of a challenge as the rows of a table are."""
     return sorted(challenge.cases, key=lambda case: (case.group, case.name))
 
@@ -276,25 +276,25 @@ def columns_in_samples(
 ) -> Float64:
     """Compute each column in samples of groups, float64 (R, K), six decimals; NaN where it is undefined or not known.
 
-    values   what each case (in the order of ``ordered_cases``) or group brings into the mean of a column
+    values   what each case (in the order of ``_ordered_cases``) or group brings into the mean of a column
     tables   the table of all cases under a matching rule; None: it is not known
     weights  how often each sample has each group, whole numbers (R, G)
     """
     in_samples = np.full((len(weights), len(columns)), np.nan)
     for rule in dict.fromkeys(column.rule for column in columns):
         of_rule = [k for k, column in enumerate(columns) if column.rule == rule]
-        units = {k: averaged_unit(challenge, columns[k]) for k in of_rule}
-        table = tables(rule) if "pooled" in units.values() else bare_table(ordered_cases(challenge))
+        units = {k: _averaged_unit(challenge, columns[k]) for k in of_rule}
+        table = tables(rule) if "pooled" in units.values() else _bare_table(_ordered_cases(challenge))
         if table is None:
             continue
-        known = [k for k in of_rule if units[k] and (units[k] != "pooled" or is_known(columns[k], table, challenge))]
+        known = [k for k in of_rule if units[k] and (units[k] != "pooled" or _is_known(columns[k], table, challenge))]
         if known:
             planned = {k: (columns[k], units[k]) for k in known}
-            in_samples[:, known] = score_known(challenge, planned, values, table, weights)
+            in_samples[:, known] = _score_known(challenge, planned, values, table, weights)
     return np.round(in_samples, 6) + 0.0
 
 
-def score_known(
+def _score_known(
     challenge: Challenge,
     columns: Mapping[int, tuple[PlannedColumn, AggregationUnit | None]],
     values: ValuesOfUnits,
@@ -302,7 +302,7 @@ def score_known(
     weights: Int16 | Int64,
 ) -> Float64:
     """Compute columns under one matching rule in samples of groups."""
-    cases = ordered_cases(challenge)
+    cases = _ordered_cases(challenge)
     groups, strata = (
         np.unique([getattr(case, name) for case in cases], return_inverse=True)[1] for name in ("group", "stratum")
     )
@@ -344,14 +344,14 @@ def score_known(
     return np.concatenate(parts)
 
 
-def averaged_unit(challenge: Challenge, column: PlannedColumn) -> AggregationUnit | None:
+def _averaged_unit(challenge: Challenge, column: PlannedColumn) -> AggregationUnit | None:
     """Say what a column is the mean over, or "pooled"; None for the worst of some means, of which no sample tells."""
     if column.aggregation == STRATUM_MEAN:
         return challenge.aggregation.unit
     return None if column.aggregation in OF_STRATA else UNIT_OF_MEAN.get(column.aggregation)
 
 
-def is_known(column: PlannedColumn, table: CaseTable, challenge: Challenge) -> bool:
+def _is_known(column: PlannedColumn, table: CaseTable, challenge: Challenge) -> bool:
     """Say whether a table has what the metric of a column is made of."""
     every = Unions(np.arange(len(table)), np.array([0, len(table)]), len(table))
     try:
@@ -374,17 +374,17 @@ def stored_tables(challenge: Challenge, details: Mapping[str, Any], objects: Pat
 
     objects  its objects.csv; without it, or if it is of no use, there are no pairs, and no measures of them
     """
-    cases = ordered_cases(challenge)
+    cases = _ordered_cases(challenge)
 
     def table_of(rule: str) -> CaseTable:
         counts = [details["cases"][case.name]["rules"][rule]["counts"] for case in cases]
-        table = bare_table(cases, details, rule)
+        table = _bare_table(cases, details, rule)
         more = [count.get("sums", {}) for count in counts]
         sums = dict(table.sums) | {name: np.array([count[name] for count in more]) for name in more[0]}
         pairs = table.pairs
         if "confusion_matrix" in counts[0]:
             sums["confusion"] = np.array([count["confusion_matrix"] for count in counts], np.int64)
-            pairs = stored_pairs(challenge, cases, rule, objects) or pairs
+            pairs = _stored_pairs(challenge, cases, rule, objects) or pairs
             sums |= measure_sums(pairs, len(cases), len(challenge.class_names))
         areas = [challenge.area_mm2(case) for case in cases]
         return CaseTable(
@@ -398,7 +398,7 @@ def stored_tables(challenge: Challenge, details: Mapping[str, Any], objects: Pat
     return table_of
 
 
-def stored_pairs(challenge: Challenge, cases: Sequence[Case], rule: str, objects: Path | None) -> PairSamples | None:
+def _stored_pairs(challenge: Challenge, cases: Sequence[Case], rule: str, objects: Path | None) -> PairSamples | None:
     """Read the matched pairs of an objects.csv under a matching rule; None if there is none, or it cannot be read."""
     if objects is None or not objects.is_file():
         return None
@@ -424,7 +424,7 @@ def stored_pairs(challenge: Challenge, cases: Sequence[Case], rule: str, objects
     )
 
 
-def are_empty(counts: Mapping[str, Any]) -> bool:
+def _are_empty(counts: Mapping[str, Any]) -> bool:
     """Say by its counts whether a case has nuclei in the reference and none in the prediction."""
     if "confusion_matrix" not in counts:  # numbers of nuclei only
         return bool(sum(counts["prediction"]) == 0 < sum(counts["reference"]))
@@ -432,14 +432,14 @@ def are_empty(counts: Mapping[str, Any]) -> bool:
     return bool(predicted == 0 < counts["true_positives"] + counts["false_negatives"])
 
 
-def bare_table(cases: Sequence[Case], details: Mapping[str, Any] | None = None, rule: str = "") -> CaseTable:
+def _bare_table(cases: Sequence[Case], details: Mapping[str, Any] | None = None, rule: str = "") -> CaseTable:
     """Make a table of cases with what a penalty depends on alone.
 
     That are the sizes of images and, from details.json, which cases are missing or empty under a matching rule.
     """
     entries = [details["cases"][case.name] for case in cases] if details else []
     missing = [not entry["submitted"] for entry in entries]
-    empty = [entry["submitted"] and are_empty(entry["rules"][rule]["counts"]) for entry in entries]
+    empty = [entry["submitted"] and _are_empty(entry["rules"][rule]["counts"]) for entry in entries]
     diagonal = np.array([np.hypot(case.height - 1, case.width - 1) for case in cases])
     spacing = np.array([np.nan if case.spacing_um is None else case.spacing_um for case in cases])
     rows, none, zeros = np.empty(0, np.int64), np.empty(0, np.int16), np.zeros(len(cases), np.int64)

@@ -49,7 +49,7 @@ Note = Callable[[str, TeamOutcome], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Team:
+class _Team:
     """A team and its submission, a folder, a ZIP, or a CSV file of all cases."""
 
     name: str
@@ -57,7 +57,7 @@ class Team:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScoredTeams:
+class _ScoredTeams:
     """All teams of a folder: those with scores, and those without, with findings about the folder."""
 
     scores: tuple[TeamScores, ...]
@@ -85,34 +85,34 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundTeams:
+class _FoundTeams:
     """The teams of a folder in ascending order of their names, those with unusable names, and files of no team."""
 
-    teams: list[Team]
+    teams: list[_Team]
     unranked: list[store.Unranked]
     findings: list[Finding]
 
 
-def find_teams(folder: Path, *, output: Path | None = None, without: Collection[str] = ()) -> FoundTeams:
+def find_teams(folder: Path, *, output: Path | None = None, without: Collection[str] = ()) -> _FoundTeams:
     """Find the teams of a folder.
 
     Every sub-folder is a team, and every ZIP and CSV file; its name is that of the folder, or of the file without its
     suffix. Hidden files, litter, ``output`` and the entries ``without`` do not count; a team whose name cannot be used
     is left out. Raises WrongUsage: no-submission, no-teams, duplicate-team; invalid-team if no name can be used.
     """
-    paths = entries_of(folder, output)
+    paths = _entries_of(folder, output)
     submissions = [path for path in paths if path.is_dir() or path.suffix.casefold() in SUFFIXES]
-    teams = [Team(path.name if path.is_dir() else path.stem, path) for path in submissions]
+    teams = [_Team(path.name if path.is_dir() else path.stem, path) for path in submissions]
     if all(team.name in without for team in teams):
         raise WrongUsage(fault("no-teams", quote(folder, 120)))
-    unranked = check_names([(team.name, team.path.name) for team in teams])
-    named = [team for team in teams if team.name not in without and is_team_name(team.name)]
+    unranked = _check_names([(team.name, team.path.name) for team in teams])
+    named = [team for team in teams if team.name not in without and _is_team_name(team.name)]
     unused = [quote(path.name) for path in paths if path not in submissions]
     findings = [fault("unused-file", name, wording="not-a-submission") for name in unused]
-    return FoundTeams(sorted(named, key=lambda team: team.name), unranked, findings)
+    return _FoundTeams(sorted(named, key=lambda team: team.name), unranked, findings)
 
 
-def entries_of(folder: Path, output: Path | None) -> list[Path]:
+def _entries_of(folder: Path, output: Path | None) -> list[Path]:
     """List everything that may be a submission."""
     try:
         paths = sorted(folder.iterdir())
@@ -124,12 +124,12 @@ def entries_of(folder: Path, output: Path | None) -> list[Path]:
     return [p for p in paths if p.resolve() != own and not p.name.startswith(".") and not is_litter(p.name)]
 
 
-def is_team_name(name: str) -> bool:
+def _is_team_name(name: str) -> bool:
     """Say whether the name of a team can be part of a path and of a message."""
     return is_safe_name(name) and name == name.strip()
 
 
-def check_names(teams: Iterable[tuple[str, str]]) -> list[store.Unranked]:
+def _check_names(teams: Iterable[tuple[str, str]]) -> list[store.Unranked]:
     """Find the teams whose names cannot be part of a path or a message; they are left out. A name twice is refused.
 
     teams  the name of each, and the file or folder that it comes from
@@ -139,7 +139,7 @@ def check_names(teams: Iterable[tuple[str, str]]) -> list[store.Unranked]:
     """
     teams = list(teams)
     faults = []
-    odd = [(name, fault("invalid-team", quote(source), name=name)) for name, source in teams if not is_team_name(name)]
+    odd = [(name, fault("invalid-team", quote(source), name=name)) for name, source in teams if not _is_team_name(name)]
     if len(odd) == len(teams):
         faults += [finding for _, finding in odd]
     for name, times in Counter(name.casefold() for name, _ in teams).items():
@@ -166,7 +166,7 @@ def score_teams(
     note: Note | None = None,
     executor: Executor | None = None,
     kept: Kept = Kept(),
-) -> ScoredTeams:
+) -> _ScoredTeams:
     """Score every team of a folder into ``results/<team>`` of the output, those that are there already excepted.
 
     workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
@@ -181,9 +181,9 @@ def score_teams(
     of_challenge = challenge_key(challenge_folder, challenge) + kept.key
     challenge = run_job(with_sizes(challenge, challenge_folder), workers)
 
-    def score_one(team: Team) -> Job[tuple[TeamScores | store.Unranked, TeamOutcome]]:
+    def score_one(team: _Team) -> Job[tuple[TeamScores | store.Unranked, TeamOutcome]]:
         folder = output / kept.folder / team.name
-        key = submission_key(of_challenge, challenge, team.path)
+        key = _submission_key(of_challenge, challenge, team.path)
         is_kept = store.holds_result(folder, key, kept.files)
         if not is_kept:
             store.forget(folder)
@@ -194,13 +194,13 @@ def score_teams(
             except (ChallengeBroken, WorkersLost):
                 raise
             except EvaluationError as error:
-                refused = why_unranked(team.name, error)
+                refused = _why_unranked(team.name, error)
                 key = key if isinstance(error, SubmissionRejected) else ""  # anything else may be gone the next time
                 content = {"code": refused.code, "reason": refused.reason}
             write_atomically(folder / store.KEY_FILE, as_json({"key": key, **content}))
         if unranked := store.rejection_in(store.read_key(folder), team.name):
             return unranked, "not ranked"
-        scores = kept.read(folder, team.name) if kept.read else read_team(folder, team.name, challenge, columns)
+        scores = kept.read(folder, team.name) if kept.read else _read_team(folder, team.name, challenge, columns)
         return scores, "kept" if is_kept else "scored"
 
     results: dict[int, TeamScores | store.Unranked] = {}
@@ -221,17 +221,17 @@ def score_teams(
     ordered = [results[number] for number in range(len(teams))]
     scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
     unranked = tuple(of_team for of_team in ordered if isinstance(of_team, store.Unranked))
-    return ScoredTeams(scores, (*unranked, *folder_of_teams.unranked), tuple(folder_of_teams.findings))
+    return _ScoredTeams(scores, (*unranked, *folder_of_teams.unranked), tuple(folder_of_teams.findings))
 
 
-def read_team(folder: Path, name: str, challenge: Challenge, columns: list[PlannedColumn]) -> TeamScores:
+def _read_team(folder: Path, name: str, challenge: Challenge, columns: list[PlannedColumn]) -> TeamScores:
     """Read the scores in a result folder. Raises InputFault."""
-    file, team = ResultFile(name, folder / "metrics.json", folder / "details.json"), f"team {quote(name)}"
+    file, team = _ResultFile(name, folder / "metrics.json", folder / "details.json"), f"team {quote(name)}"
     metrics = store.read_metrics(file.metrics, where=f"{team}, 'metrics.json'")
     return file.scores(challenge, columns, metrics, where=f"{team}, 'details.json'")
 
 
-def why_unranked(name: str, error: EvaluationError) -> store.Unranked:
+def _why_unranked(name: str, error: EvaluationError) -> store.Unranked:
     """Write the line that the platform would show the team: nothing of the reference, no hidden name."""
     hidden = error.hidden_names if isinstance(error, SubmissionRejected) else ()
     findings = redact_findings((f for f in error.findings if f.severity == "error"), hidden)
@@ -272,7 +272,7 @@ def reference_names(challenge: Challenge, folder: Path) -> set[str]:
     return {name for file in files for name in file.names}
 
 
-def submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:
+def _submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:
     """Hash what the result of a submission depends on; "" if its files cannot be read, scoring it says why."""
     digest = hashlib.sha256()
     store.add_text(digest, of_challenge)
@@ -293,7 +293,7 @@ def submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultFile:
+class _ResultFile:
     """A metrics.json of a team, and the details.json beside it if there is one."""
 
     name: str
@@ -343,7 +343,7 @@ class ResultFolder:
                     scores.append(file.scores(challenge, columns, metrics, where=where))
             except InputFault as error:
                 faults += error.findings
-                rejected.append(why_unranked(file.name, rejection(challenge, error.findings)))
+                rejected.append(_why_unranked(file.name, rejection(challenge, error.findings)))
         others = {hash_there: names for hash_there, names in sorted(hashes.items()) if hash_there != challenge.hash}
         if others:
             named = [f"{hash[:12]}… in {listed(names, 3, last='and')}" for hash, names in list(others.items())[:5]]
@@ -366,7 +366,7 @@ class ResultFolder:
         """A file in messages."""
         return quote(path.relative_to(self.path).as_posix(), 120)
 
-    def find(self) -> tuple[list[ResultFile], list[store.Unranked]]:
+    def find(self) -> tuple[list[_ResultFile], list[store.Unranked]]:
         """Find all results below the folder, in the order of teams, and teams that have none or no usable name."""
         if not self.path.is_dir():
             raise WrongUsage(fault("no-submission", quote(self.path, 200), wording="no-results", got="no such folder"))
@@ -379,10 +379,10 @@ class ResultFolder:
                 rejected += [unranked] if unranked else []
             elif path.name == "metrics.json":
                 details = path.with_name("details.json")
-                files.append(ResultFile(path.parent.resolve().name, path, details if details.is_file() else None))
+                files.append(_ResultFile(path.parent.resolve().name, path, details if details.is_file() else None))
             else:
-                files.append(ResultFile(path.stem, path, None))
+                files.append(_ResultFile(path.stem, path, None))
         if not files and not rejected:
             raise WrongUsage(fault("no-teams", quote(self.path, 120), wording="in-results"))
-        rejected += check_names([(file.name, file.metrics.relative_to(self.path).as_posix()) for file in files])
-        return sorted((file for file in files if is_team_name(file.name)), key=lambda file: file.name), rejected
+        rejected += _check_names([(file.name, file.metrics.relative_to(self.path).as_posix()) for file in files])
+        return sorted((file for file in files if _is_team_name(file.name)), key=lambda file: file.name), rejected

@@ -104,20 +104,20 @@ def each(change: ChangeOfNuclei) -> Apply:
     return apply
 
 
-def only_if(test: Callable[[Instances, TrickCase], Bool]) -> Apply:
+def _only_if(test: Callable[[Instances, TrickCase], Bool]) -> Apply:
     return each(lambda nuclei, case: runs.select_instances(nuclei, test(nuclei, case)))
 
 
 def keep(value: ValueOfNuclei, share: float) -> Apply:
     """Keep the share of the nuclei of each case that have the highest value, rounded up."""
-    return only_if(lambda nuclei, case: highest_share(value(nuclei, case), share))
+    return _only_if(lambda nuclei, case: _highest_share(value(nuclei, case), share))
 
 
-def highest_share(value: Float64, share: float) -> Bool:
-    return among_highest(value, math.ceil(share * len(value)))
+def _highest_share(value: Float64, share: float) -> Bool:
+    return _among_highest(value, math.ceil(share * len(value)))
 
 
-def among_highest(value: Float64, number: int) -> Bool:
+def _among_highest(value: Float64, number: int) -> Bool:
     """Mark the ``number`` highest values, bool (N,); of equal ones the first."""
     chosen = np.zeros(len(value), np.bool_)
     chosen[np.argsort(-value, kind="stable")[:number]] = True
@@ -140,7 +140,7 @@ def best_iou(nuclei: Instances, case: TrickCase) -> Float64:
     return highest
 
 
-def partner_class(nuclei: Instances, case: TrickCase) -> Int64:
+def _partner_class(nuclei: Instances, case: TrickCase) -> Int64:
     """Find the class of the reference nucleus with an IoU above 1/2 of each prediction, int64 (N,); 0 for none."""
     classes = np.zeros(len(nuclei), np.int64)
     table = overlap_table(case.reference, nuclei)
@@ -149,7 +149,7 @@ def partner_class(nuclei: Instances, case: TrickCase) -> Int64:
     return classes
 
 
-def loneliness(nuclei: Instances, case: TrickCase) -> Float64:
+def _loneliness(nuclei: Instances, case: TrickCase) -> Float64:
     """Measure the distance of each centroid to the nearest other one, px, float64 (N,); 0 for a single nucleus."""
     return np.nan_to_num(neighbour_distances(nuclei))
 
@@ -158,26 +158,26 @@ def silence(value: Callable[[TrickCase], float]) -> Apply:
     """Empty the 30 % of the cases that have the highest value; at least one."""
 
     def apply(cases: Sequence[TrickCase]) -> Predictions:
-        chosen = among_highest(np.array([value(case) for case in cases]), max(1, round(0.3 * len(cases))))
-        emptied = only_if(lambda nuclei, _: np.zeros(len(nuclei), np.bool_))(cases)
+        chosen = _among_highest(np.array([value(case) for case in cases]), max(1, round(0.3 * len(cases))))
+        emptied = _only_if(lambda nuclei, _: np.zeros(len(nuclei), np.bool_))(cases)
         return [empty if is_in else case.prediction for empty, is_in, case in zip(emptied, chosen, cases, strict=True)]
 
     return apply
 
 
-def number_predicted(case: TrickCase) -> float:
+def _number_predicted(case: TrickCase) -> float:
     return len(case.prediction or ())
 
 
-def few_predicted(case: TrickCase) -> float:
-    return -number_predicted(case)
+def _few_predicted(case: TrickCase) -> float:
+    return -_number_predicted(case)
 
 
-def error_rate(case: TrickCase) -> float:
+def _error_rate(case: TrickCase) -> float:
     """Compute 1 - F1 at an IoU of 1/2; 0 for a case without nuclei."""
     if case.prediction is None or not len(case.prediction) + len(case.reference):
         return 0.0
-    matched = np.count_nonzero(partner_class(case.prediction, case))
+    matched = np.count_nonzero(_partner_class(case.prediction, case))
     return 1 - 2 * matched / (len(case.prediction) + len(case.reference))
 
 
@@ -193,7 +193,7 @@ def united(nuclei: Instances, *more: Instances) -> Instances:
     return join_instances(parts, nuclei.shape_yx)
 
 
-def shifted_copies(nuclei: Instances, case: TrickCase) -> Instances:
+def _shifted_copies(nuclei: Instances, case: TrickCase) -> Instances:
     """Add seven copies of every nucleus, each a pixel or two away."""
     shifts_yx = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1), (2, 0))
     if nuclei.point_yx is None:
@@ -206,12 +206,12 @@ def shifted_copies(nuclei: Instances, case: TrickCase) -> Instances:
 
 CHOSEN: Mapping[str, tuple[str, Callable[[Instances, TrickCase], Bool]]] = {
     "": ("every nucleus", lambda nuclei, case: np.ones(len(nuclei), np.bool_)),
-    "_surest": ("the most confident half of each image", lambda *sides: highest_share(confidence(*sides), 0.5)),
+    "_surest": ("the most confident half of each image", lambda *sides: _highest_share(confidence(*sides), 0.5)),
     "_rare": ("all but the commonest class", lambda nuclei, case: nuclei.class_id != case.common),
 }
 
 
-def copies_of(chosen: str, size: str, other: str, surer: str) -> Trick:
+def _copies_of(chosen: str, size: str, other: str, surer: str) -> Trick:
     """Make a trick that adds the chosen nuclei once more, a pixel larger or smaller.
 
     other  "" or "_other": the copies are named as the next class
@@ -237,15 +237,15 @@ def three_sizes(nuclei: Instances, case: TrickCase) -> Instances:
     return united(nuclei, runs.erode_instances(nuclei), runs.dilate_instances(nuclei))
 
 
-def is_common(nuclei: Instances, case: TrickCase) -> Bool:
+def _is_common(nuclei: Instances, case: TrickCase) -> Bool:
     return np.asarray(nuclei.class_id == case.common)
 
 
-def not_rare(nuclei: Instances, case: TrickCase) -> Bool:
+def _not_rare(nuclei: Instances, case: TrickCase) -> Bool:
     return np.asarray(nuclei.class_id != case.rare)
 
 
-def all_common(nuclei: Instances, case: TrickCase) -> Instances:
+def _all_common(nuclei: Instances, case: TrickCase) -> Instances:
     return renamed(nuclei, np.full(len(nuclei), case.common))
 
 
@@ -261,9 +261,9 @@ def whole_image(nuclei: Instances, case: TrickCase) -> Instances:
     return united(nuclei, replace(image, probability=None if nuclei.probability is None else np.full(1, 0.5)))
 
 
-def split_largest(nuclei: Instances, case: TrickCase) -> Instances:
+def _split_largest(nuclei: Instances, case: TrickCase) -> Instances:
     """Cut the largest tenth in two, at the column of the centroid."""
-    chosen, run, width = highest_share(area(nuclei, case), 0.1), nuclei.run_instance, nuclei.shape_yx[1]
+    chosen, run, width = _highest_share(area(nuclei, case), 0.1), nuclei.run_instance, nuclei.shape_yx[1]
     column = np.floor(np.nan_to_num(nuclei.centroids_yx()[:, 1])).astype(np.int64)
     edge = nuclei.run_start // width * width + column[run]
     left_stop = np.where(chosen[run], np.minimum(nuclei.run_stop, edge), nuclei.run_stop)
@@ -276,7 +276,7 @@ def split_largest(nuclei: Instances, case: TrickCase) -> Instances:
     return united(*(runs.select_instances(part, part.areas_px() > 0) for part in parts))
 
 
-def merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
+def _merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
     """Make one nucleus of every two that are nearest to each other."""
     if len(nuclei) < 2:
         return nuclei
@@ -294,7 +294,7 @@ def merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
     return runs.select_instances(merged, ~mutual)
 
 
-def inside_border(nuclei: Instances, case: TrickCase) -> Bool:
+def _inside_border(nuclei: Instances, case: TrickCase) -> Bool:
     """Mark the nuclei that do not touch the border of the image, bool (N,)."""
     height, width = nuclei.shape_yx
     row, column = np.divmod(nuclei.run_start, width)
@@ -305,24 +305,24 @@ def inside_border(nuclei: Instances, case: TrickCase) -> Bool:
     return inside
 
 
-def cut_smallest(share: float) -> Apply:
+def _cut_smallest(share: float) -> Apply:
     """Drop the nuclei that are among the smallest of the whole submission."""
 
     def apply(cases: Sequence[TrickCase]) -> Predictions:
         areas = [area(case.prediction, case) for case in cases if case.prediction is not None]
         limit = float(np.quantile(np.concatenate([np.zeros(1), *areas]), share))
-        return only_if(lambda nuclei, case: area(nuclei, case) > limit)(cases)
+        return _only_if(lambda nuclei, case: area(nuclei, case) > limit)(cases)
 
     return apply
 
 
-def classified_right(nuclei: Instances, case: TrickCase) -> Bool:
+def _classified_right(nuclei: Instances, case: TrickCase) -> Bool:
     """Mark the nuclei whose class is not wrong, bool (N,). Spurious nuclei have no wrong class."""
-    partner = partner_class(nuclei, case)
+    partner = _partner_class(nuclei, case)
     return np.asarray((partner == 0) | (partner == nuclei.class_id))
 
 
-def outlined_well(nuclei: Instances, case: TrickCase) -> Bool:
+def _outlined_well(nuclei: Instances, case: TrickCase) -> Bool:
     """Mark the nuclei that are not outlined poorly, bool (N,). Spurious nuclei are not."""
     iou = best_iou(nuclei, case)
     return np.asarray((iou <= 0.5) | (iou > 0.7))
@@ -334,33 +334,33 @@ TRICKS: tuple[Trick, ...] = (
     Trick("largest_50", "keep the largest 50 % of the nuclei of each image", keep(area, 0.5)),
     Trick("largest_25", "keep the largest 25 % of the nuclei of each image", keep(area, 0.25)),
     Trick("surest_25", "keep the most confident 25 % of each image", keep(confidence, 0.25), points=True),
-    Trick("isolated_75", "keep the 75 % that lie farthest from others", keep(loneliness, 0.75), points=True),
-    Trick("isolated_50", "keep the 50 % that lie farthest from others", keep(loneliness, 0.5), points=True),
+    Trick("isolated_75", "keep the 75 % that lie farthest from others", keep(_loneliness, 0.75), points=True),
+    Trick("isolated_50", "keep the 50 % that lie farthest from others", keep(_loneliness, 0.5), points=True),
     Trick("one_per_image", "keep the largest nucleus of each image", keep(area, FIRST)),
-    Trick("no_small_20", "drop the smallest fifth of all nuclei", cut_smallest(0.2)),
-    Trick("no_small_50", "drop the smaller half of all nuclei", cut_smallest(0.5)),
-    Trick("no_border", "drop nuclei that touch the border of the image", only_if(inside_border)),
-    Trick("empty_few", "empty the 30 % of the images with the fewest nuclei", silence(few_predicted), points=True),
-    Trick("empty_many", "empty the 30 % of the images with the most nuclei", silence(number_predicted), points=True),
-    Trick("only_common", "keep the commonest class only", only_if(is_common), points=True),
-    Trick("all_as_common", "give every nucleus the commonest class", each(all_common), points=True),
-    Trick("no_rare", "drop the nuclei named as the rarest class", only_if(not_rare), points=True),
-    Trick("copies_shifted_8", "every nucleus and seven copies a pixel or two away", each(shifted_copies), points=True),
+    Trick("no_small_20", "drop the smallest fifth of all nuclei", _cut_smallest(0.2)),
+    Trick("no_small_50", "drop the smaller half of all nuclei", _cut_smallest(0.5)),
+    Trick("no_border", "drop nuclei that touch the border of the image", _only_if(_inside_border)),
+    Trick("empty_few", "empty the 30 % of the images with the fewest nuclei", silence(_few_predicted), points=True),
+    Trick("empty_many", "empty the 30 % of the images with the most nuclei", silence(_number_predicted), points=True),
+    Trick("only_common", "keep the commonest class only", _only_if(_is_common), points=True),
+    Trick("all_as_common", "give every nucleus the commonest class", each(_all_common), points=True),
+    Trick("no_rare", "drop the nuclei named as the rarest class", _only_if(_not_rare), points=True),
+    Trick("copies_shifted_8", "every nucleus and seven copies a pixel or two away", each(_shifted_copies), points=True),
     Trick("three_sizes", "every nucleus as it is, a pixel smaller and a pixel larger", each(three_sizes)),
-    *(copies_of(*what) for what in product(CHOSEN, ["larger"], ["", "_other"], ["", "_surer"])),
-    *(copies_of("", "smaller", "", surer) for surer in ("", "_surer")),
+    *(_copies_of(*what) for what in product(CHOSEN, ["larger"], ["", "_other"], ["", "_surer"])),
+    *(_copies_of("", "smaller", "", surer) for surer in ("", "_surer")),
     Trick("often_rare", "name a tenth of the commonest class as the rarest", each(often_rare)),
     Trick("whole_image", "one more nucleus, as large as the image", each(whole_image)),
-    Trick("split_largest_10", "cut the largest tenth in two", each(split_largest)),
-    Trick("merge", "make one nucleus of every two neighbours", each(merge_neighbours)),
+    Trick("split_largest_10", "cut the largest tenth in two", each(_split_largest)),
+    Trick("merge", "make one nucleus of every two neighbours", each(_merge_neighbours)),
     Trick("larger", "make every nucleus a pixel larger", each(lambda nuclei, _: runs.dilate_instances(nuclei))),
     Trick("smaller", "make every nucleus a pixel smaller", each(lambda nuclei, _: runs.erode_instances(nuclei))),
     Trick("best_50", "keep the 50 % of each image with the best IoU", keep(best_iou, 0.5), by_reference=True),
     Trick("best_25", "keep the 25 % of each image with the best IoU", keep(best_iou, 0.25), by_reference=True),
     Trick("best_one", "keep the nucleus with the best IoU of each image", keep(best_iou, FIRST), by_reference=True),
-    Trick("empty_hardest", "empty the 30 % of the cases with the lowest F1", silence(error_rate), by_reference=True),
-    Trick("no_wrong_class", "drop the nuclei whose class is wrong", only_if(classified_right), by_reference=True),
-    Trick("no_poor_outline", "drop the nuclei with an IoU of 0.5 to 0.7", only_if(outlined_well), by_reference=True),
+    Trick("empty_hardest", "empty the 30 % of the cases with the lowest F1", silence(_error_rate), by_reference=True),
+    Trick("no_wrong_class", "drop the nuclei whose class is wrong", _only_if(_classified_right), by_reference=True),
+    Trick("no_poor_outline", "drop the nuclei with an IoU of 0.5 to 0.7", _only_if(_outlined_well), by_reference=True),
 )
 
 
@@ -418,10 +418,10 @@ class Played:
     def plays(self) -> list[Play]:
         """Say what every trick does to every team."""
         originals, all_plays = self.originals, []
-        places = places_of(self.ranking, originals.values())
+        places = _places_of(self.ranking, originals.values())
         for (team, trick), scores in self.scores.items():
             if trick:
-                before, after = places[team], places_of(self.ranking, (originals | {team: scores}).values())[team]
+                before, after = places[team], _places_of(self.ranking, (originals | {team: scores}).values())[team]
                 f1, class_score = np.nan_to_num(self.judged[team, trick] - self.judged[team, ""]).tolist()
                 pays = after < before and min(f1, class_score) < -LOSS
                 all_plays.append(Play(trick, team, before, after, f1, class_score, pays))
@@ -437,8 +437,8 @@ def play_all(
              rule it is known whether a submission became worse
     """
     judged: dict[tuple[str, str], Float64] = {}
-    played = [Played(reduced_to(ranking, paths_read(ranking)), {}, judged) for ranking in rankings]
-    judge = reduced_to(counted, JUDGED)
+    played = [Played(_reduced_to(ranking, paths_read(ranking)), {}, judged) for ranking in rankings]
+    judge = _reduced_to(counted, JUDGED)
     for team, original in sorted(field.teams.items()):
         cases = field.trick_cases(team, len(counted.classes))
         for name, predictions in [("", original), *((trick.name, trick.apply(cases)) for trick in tricks)]:
@@ -457,7 +457,7 @@ def count_predictions(challenge: Challenge, field: Field, predictions: Predictio
     return measure_cases(challenge, [match_case(challenge, *of_case) for of_case in sides])
 
 
-def reduced_to(challenge: Challenge, paths: Sequence[str]) -> Challenge:
+def _reduced_to(challenge: Challenge, paths: Sequence[str]) -> Challenge:
     """Reduce a challenge to the scores at some paths of metrics.json, so that no other is computed."""
     parts = [path.split(".")[2 if path.startswith("alternatives.") else 0 : -1] for path in paths]
     families = tuple(dict.fromkeys(".".join(keys) for keys in parts))
@@ -478,16 +478,16 @@ def scores_read(challenge: Challenge, results: Sequence[CaseResult], team: str) 
     return team_scores.team_of_documents(team, challenge, columns, scored.metrics, details)
 
 
-def places_of(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -> dict[str, float]:
+def _places_of(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -> dict[str, float]:
     """Rank teams, and return their places by their names, in ascending order; NaN for those that are not ranked."""
     rules = ranking_of(challenge)
     table = team_scores.score_table(list(teams), rules, team_scores.groups_of(challenge))
     return dict(zip(table.teams, ranked_table.apply_method(table, rules).position.tolist(), strict=True))
 
 
-def first_teams(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -> list[str]:
+def _first_teams(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -> list[str]:
     """Rank teams, and return the names of those that are first, in ascending order."""
-    places = places_of(challenge, teams)
+    places = _places_of(challenge, teams)
     best = min((place for place in places.values() if not math.isnan(place)), default=math.nan)
     return sorted(name for name, place in places.items() if place == best)
 
@@ -504,7 +504,7 @@ def as_recommended(challenge: Challenge) -> Challenge:
     rules = ranking_of(preset)
     metrics: dict[str, Any] = {"coverage": preset.metrics.coverage}
     without = [] if len(challenge.classes) > 1 else ["macro_f1"]
-    if compares_points(challenge):
+    if _compares_points(challenge):
         without.append("class_mean")
     else:
         metrics |= {"measures": ("iou", "hausdorff_px"), "distance_cap_px": preset.metrics.distance_cap_px}
@@ -518,7 +518,7 @@ def as_recommended(challenge: Challenge) -> Challenge:
     return challenge.model_copy(update=changed)
 
 
-def compares_points(challenge: Challenge) -> bool:
+def _compares_points(challenge: Challenge) -> bool:
     return challenge.reference.are_points or challenge.submission.are_points
 
 
@@ -537,23 +537,23 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
         )
     teams = find_teams(submissions, output=output, without=rules.unranked).teams
     field, alike, left_out = read_field(folder, challenge, {team.name: team.path for team in teams})
-    tricks = [trick for trick in TRICKS if trick.points or not compares_points(challenge)]
-    own = play_ranking(field, challenge, tricks)
+    tricks = [trick for trick in TRICKS if trick.points or not _compares_points(challenge)]
+    own = _play_ranking(field, challenge, tricks)
     plays = own.plays()
     document: dict[str, Any] = {
         "challenge": identity(challenge),
         "software": {"version": __version__},
-        "first": first_teams(own.ranking, own.originals.values()),
+        "first": _first_teams(own.ranking, own.originals.values()),
         "tricks": [{"name": trick.name, "words": trick.words, "by_reference": trick.by_reference} for trick in tricks],
         "plays": encoded(plays),
         "pay_under_recommended": None,
-        "entries": team_entries(own, alike),
+        "entries": _team_entries(own, alike),
         "alike": alike.lines(),
         "left_out": left_out,
         "findings": render_findings(gameable_ranking(challenge)),
     }
     if any(play.pays for play in plays):
-        recommended = play_ranking(field, as_recommended(challenge), tricks)
+        recommended = _play_ranking(field, as_recommended(challenge), tricks)
         document["pay_under_recommended"] = sum(play.pays for play in recommended.plays())
     return document | {"verdict": tricks_verdict(document)}
 
@@ -599,21 +599,21 @@ def outlines_of_cases(cases: Sequence[MatchedCase]) -> MatchedOutlines:
     return MatchedOutlines(np.concatenate(areas), np.concatenate(ious))
 
 
-def play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) -> Played:
-    return play_all(field, reduced_to(challenge, (*JUDGED, *paths_read(challenge))), [challenge], tricks)[0]
+def _play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) -> Played:
+    return play_all(field, _reduced_to(challenge, (*JUDGED, *paths_read(challenge))), [challenge], tricks)[0]
 
 
-def team_entries(played: Played, alike: Alike) -> list[dict[str, Any]]:
+def _team_entries(played: Played, alike: Alike) -> list[dict[str, Any]]:
     """Say what the absence of each team, and a second entry of it, does to the first rank.
 
     No sum of ranks prevents that: rank one entry for each team.
     """
     originals, entries = played.originals, []
-    first = first_teams(played.ranking, originals.values())
+    first = _first_teams(played.ranking, originals.values())
     for team, scores in originals.items():
-        without = first_teams(played.ranking, [other for name, other in originals.items() if name != team])
+        without = _first_teams(played.ranking, [other for name, other in originals.items() if name != team])
         second = replace(scores, name=f"{team}\N{NO-BREAK SPACE}again")
-        twice = first_teams(played.ranking, [*originals.values(), second])
+        twice = _first_teams(played.ranking, [*originals.values(), second])
         twice = sorted({team if name == second.name else name for name in twice})
         partners = [{one, other} - {team} for one, other, _ in alike.pairs if team in (one, other)]
         entries.append(

@@ -40,7 +40,7 @@ class Dimension:
 
 
 @dataclass(frozen=True, slots=True)
-class DimensionEffect:
+class _DimensionEffect:
     """What one dimension does alone, from all pairs of variants that differ in it only.
 
     comparisons    how many pairs of variants
@@ -54,7 +54,7 @@ class DimensionEffect:
     pairs_changed: float | None = None
 
 
-class PlaceCount(NamedTuple):
+class _PlaceCount(NamedTuple):
     """In how many variants a team has a rank."""
 
     place: float
@@ -62,7 +62,7 @@ class PlaceCount(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TeamPlaces:
+class _TeamPlaces:
     """Where a team stands in the variants.
 
     published    its rank in the published variant; None: not ranked there, or no variant is published
@@ -74,14 +74,14 @@ class TeamPlaces:
 
     name: str
     published: float | None
-    places: tuple[PlaceCount, ...]
+    places: tuple[_PlaceCount, ...]
     first: int
     first_alone: int
     first_share: float
     not_ranked: int
 
 
-class Share(NamedTuple):
+class _Share(NamedTuple):
     """How much of the first ranks a team has, shared ones in equal parts."""
 
     team: str
@@ -89,21 +89,21 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ValueShare:
+class _ValueShare:
     """Who is first in the variants with a value."""
 
     value: str
     variants: int
-    first: tuple[Share, ...]
+    first: tuple[_Share, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Varied:
+class _Varied:
     """A dimension with who is first under each of its values."""
 
     name: str
     published: str | None
-    values: tuple[ValueShare, ...]
+    values: tuple[_ValueShare, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,9 +127,9 @@ class Audit:
     teams: tuple[str, ...]
     position: Float64
     combined: Float64
-    places: tuple[TeamPlaces, ...]
-    effects: tuple[DimensionEffect, ...]
-    varied: tuple[Varied, ...]
+    places: tuple[_TeamPlaces, ...]
+    effects: tuple[_DimensionEffect, ...]
+    varied: tuple[_Varied, ...]
     identity: Mapping[str, str] = field(default_factory=dict)
     unranked: tuple[Unranked, ...] = ()
     notes: tuple[str, ...] = ()
@@ -171,10 +171,10 @@ def audit_positions(
     if len(chosen) == 0 or len(np.unique(chosen, axis=0)) < len(chosen):
         raise ValueError("variants must differ from each other, and there must be one")
     first = find_first(position)
-    places = team_places(teams, position, first, published)
+    places = _team_places(teams, position, first, published)
     verdict, answer = judge(places, first, published is not None, better)
     if published is not None:
-        answer += tell_changes(teams, dimensions, chosen, first, published)
+        answer += _tell_changes(teams, dimensions, chosen, first, published)
     return Audit(
         verdict=verdict,
         answer=tuple(answer),
@@ -186,11 +186,11 @@ def audit_positions(
         combined=combined,
         places=places,
         effects=tuple(
-            effect_of(dimension.name, neighbours(chosen, index), position, first)
+            _effect_of(dimension.name, _neighbours(chosen, index), position, first)
             for index, dimension in enumerate(dimensions)
         ),
         varied=tuple(
-            Varied(varied.name, varied.published, value_shares(varied, chosen[:, index], teams, first))
+            _Varied(varied.name, varied.published, _value_shares(varied, chosen[:, index], teams, first))
             for index, varied in enumerate(dimensions)
         ),
     )
@@ -199,10 +199,10 @@ def audit_positions(
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def neighbours(settings: Int64, dimension: int) -> Int64:
+def _neighbours(settings: Int64, dimension: int) -> Int64:
     """List all pairs of variants that differ in one dimension only, int64 (P, 2).
 
-    >>> neighbours(np.array([[0, 0], [0, 1], [1, 0]]), 1).tolist()
+    >>> _neighbours(np.array([[0, 0], [0, 1], [1, 0]]), 1).tolist()
     [[0, 1]]
     """
     _, alike = np.unique(np.delete(settings, dimension, axis=1), axis=0, return_inverse=True)
@@ -212,45 +212,49 @@ def neighbours(settings: Int64, dimension: int) -> Int64:
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def effect_of(name: str, pairs: Int64, position: Float64, first: Bool) -> DimensionEffect:
+def _effect_of(name: str, pairs: Int64, position: Float64, first: Bool) -> _DimensionEffect:
     """Measure what a dimension does alone, in pairs of variants that differ in it only. Unranked teams are last."""
     if len(pairs) == 0:
-        return DimensionEffect(name, 0)
+        return _DimensionEffect(name, 0)
     changed: list[float] = []
     for part in blocks(len(pairs), VARIANTS_AT_ONCE):
         counts = unranked_last(*(position[pairs[part, side]] for side in (0, 1)))
         changed += (counts.changed() / np.maximum(counts.pairs, 1)).tolist()
     changes = (first[pairs[:, 0]] != first[pairs[:, 1]]).any(axis=1).sum()
-    return DimensionEffect(name, len(pairs), int(changes), math.fsum(changed) / len(pairs))
+    return _DimensionEffect(name, len(pairs), int(changes), math.fsum(changed) / len(pairs))
 
 
-def credits(first: Bool) -> Float64:
+def _credits(first: Bool) -> Float64:
     """Divide each first place equally among the teams that share it, float64 (V, T)."""
     return np.asarray(first / np.maximum(first.sum(axis=1), 1)[:, None])
 
 
-def value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], first: Bool) -> tuple[ValueShare, ...]:
+def _value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], first: Bool) -> tuple[_ValueShare, ...]:
     """Count who is first in the variants with each value of a dimension."""
     values = []
     for index, name in enumerate(dimension.values):
         if len(chosen := first[value == index]):
-            shares = sorted(zip((-credits(chosen).mean(axis=0)).tolist(), teams, strict=True))
-            values.append(ValueShare(name, len(chosen), tuple(Share(team, -share) for share, team in shares if share)))
+            shares = sorted(zip((-_credits(chosen).mean(axis=0)).tolist(), teams, strict=True))
+            values.append(
+                _ValueShare(name, len(chosen), tuple(_Share(team, -share) for share, team in shares if share))
+            )
     return tuple(values)
 
 
-def team_places(teams: Sequence[str], position: Float64, first: Bool, published: int | None) -> tuple[TeamPlaces, ...]:
+def _team_places(
+    teams: Sequence[str], position: Float64, first: Bool, published: int | None
+) -> tuple[_TeamPlaces, ...]:
     """Count the places of every team. Teams are in their published order, else in that of how often they are first."""
     rows = []
-    alone, credit = first & (first.sum(axis=1) == 1)[:, None], credits(first)
+    alone, credit = first & (first.sum(axis=1) == 1)[:, None], _credits(first)
     for team, name in enumerate(teams):
         places = Counter(position[~np.isnan(position[:, team]), team].tolist())
         place = math.nan if published is None else float(position[published, team])
         rows.append(
-            TeamPlaces(
+            _TeamPlaces(
                 name=name,
                 published=None if math.isnan(place) else place,
-                places=tuple(PlaceCount(*count) for count in sorted(places.items())),
+                places=tuple(_PlaceCount(*count) for count in sorted(places.items())),
                 first=int(first[:, team].sum()),
                 first_alone=int(alone[:, team].sum()),
                 first_share=math.fsum(credit[:, team].tolist()) / len(position),
@@ -258,7 +262,7 @@ def team_places(teams: Sequence[str], position: Float64, first: Bool, published:
             )
         )
 
-    def standing(team: TeamPlaces) -> tuple[float, int, float, str]:
+    def standing(team: _TeamPlaces) -> tuple[float, int, float, str]:
         best = team.places[0][0] if team.places else math.inf
         return math.inf if team.published is None else team.published, -team.first, best, team.name
 
@@ -269,7 +273,7 @@ def team_places(teams: Sequence[str], position: Float64, first: Bool, published:
 
 
 def judge(
-    places: Sequence[TeamPlaces], first: Bool, is_published: bool, better: Collection[tuple[str, str]] | None
+    places: Sequence[_TeamPlaces], first: Bool, is_published: bool, better: Collection[tuple[str, str]] | None
 ) -> tuple[Verdict, list[str]]:
     """Judge if the first rank can be defended, as a code and in sentences. ``better``: as in ``audit_positions``."""
     variants, of_variants = len(first), counted(len(first), "variant")
@@ -287,12 +291,12 @@ def judge(
     if variants == 1:
         return "nothing-varied", [f"Whether the first rank of {names} can be defended is not known: nothing is varied."]
     others = sorted((team for team in ranked if team.first and team not in champions), key=lambda t: (-t.first, t.name))
-    also = [also_first(team, variants) for team in others[:NAMED_UP_TO]]
+    also = [_also_first(team, variants) for team in others[:NAMED_UP_TO]]
     if rest := len(others) - len(also):
         also.append(f"So {'is' if rest == 1 else 'are'} {counted(rest, 'more team')} in some variants.")
     start = f"The first rank of {names}"
     if len(champions) > 1:
-        each = [also_first(team, variants) for team in champions]
+        each = [_also_first(team, variants) for team in champions]
         always = all(team.first == variants for team in champions) and not others
         is_shared = "share it in all variants" if always else "share it" if is_published else "are first equally often"
         verdict: Verdict = "shared" if always else "no"
@@ -312,12 +316,12 @@ def judge(
     return "yes", [held, "It is significantly better than every other team in some column: it can be defended."]
 
 
-def also_first(team: TeamPlaces, variants: int) -> str:
+def _also_first(team: _TeamPlaces, variants: int) -> str:
     shared = f" (shared in {team.first - team.first_alone:,})" if team.first > team.first_alone else ""
     return f"{quote(team.name, 40)} is first in {team.first:,}{shared} of {variants:,}."
 
 
-def tell_changes(
+def _tell_changes(
     teams: Sequence[str], dimensions: Sequence[Dimension], settings: Int64, first: Bool, published: int
 ) -> list[str]:
     """Say which single changes of the published rules give another first rank."""

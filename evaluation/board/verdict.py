@@ -45,13 +45,13 @@ def verdict_sentences(document: Document, tricks: str = "", who: str = "team", u
         return ["No team is ranked."]
     first = [team["name"] for team in teams if team["position"] == teams[0]["position"]]
     are = "share the first rank" if len(first) > 1 else "is first"
-    sentences = [f"{names_of(first)} {are} of {counted(len(teams), who)}{about_gaps(document)}."]
+    sentences = [f"{names_of(first)} {are} of {counted(len(teams), who)}{_about_gaps(document)}."]
     if len(teams) > 1:
         sentences += [
-            *about_differences(document, first, who),
-            *about_samples(document, first),
-            *about_methods(document, set(first), tricks),
-            *about_units(document),
+            *_about_differences(document, first, who),
+            *_about_samples(document, first),
+            *_about_methods(document, set(first), tricks),
+            *_about_units(document),
         ]
     return sentences[:5]
 
@@ -71,7 +71,7 @@ def in_words(names: Sequence[str], word: str = "and") -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
-def about_gaps(document: Document) -> str:
+def _about_gaps(document: Document) -> str:
     """Say which teams lack values that others have, in the column in which they lack most; or how many units left."""
     gaps = document.get("gaps")
     if gaps is None:
@@ -86,7 +86,7 @@ def about_gaps(document: Document) -> str:
 
 
 @dataclass
-class Pair:
+class _Pair:
     """What the columns say of the first team and another one.
 
     tested   columns in which both have values in enough units; ``common`` is the largest number of such units
@@ -105,7 +105,7 @@ class Pair:
     behind: tuple[float, int] | None = None
 
 
-def about_differences(document: Document, first: Sequence[str], who: str) -> list[str]:
+def _about_differences(document: Document, first: Sequence[str], who: str) -> list[str]:
     """Say which teams the first one is significantly better than, which are better, and which differences are open.
 
     Where there are too few units for a test, it says in how many of them the first team is better.
@@ -114,11 +114,11 @@ def about_differences(document: Document, first: Sequence[str], who: str) -> lis
     if not columns:
         return [f"No difference can be tested: {NO_SAMPLES['no-units'].replace('patient', unit_of(document))}."]
     leader = first[0]
-    pairs = compare_with(leader, columns, tested_titles(document))
+    pairs = _compare_with(leader, columns, _tested_titles(document))
     others = [team["name"] for team in document["teams"] if team["name"] != leader]
     tested = [name for name in others if pairs[name].tested]
     if not tested:
-        return [too_few(document, leader, others, max(pairs[name].common for name in others))]
+        return [_too_few(document, leader, others, max(pairs[name].common for name in others))]
     parts = []
     better = [name for name in tested if pairs[name].better]
     worse = [name for name in tested if pairs[name].worse]
@@ -128,10 +128,10 @@ def about_differences(document: Document, first: Sequence[str], who: str) -> lis
     if better:
         many = "all" if len(better) == len(others) else f"{len(better):,} of"
         beaten = names_of(better) if len(better) <= NAMED_UP_TO else f"{many} {len(others):,} other {who}s"
-        parts.append(f"{lead} is significantly better than {beaten}{in_columns(pairs, better, columns, 'better')}")
+        parts.append(f"{lead} is significantly better than {beaten}{_in_columns(pairs, better, columns, 'better')}")
     if worse:
         are = f"{'are' if len(worse) > 1 else 'is'} significantly better than {lead}"
-        parts.append(f"{names_of(worse)} {are}{in_columns(pairs, worse, columns, 'worse')}")
+        parts.append(f"{names_of(worse)} {are}{_in_columns(pairs, worse, columns, 'worse')}")
     if equal:
         s, have = ("", "have") if len(equal) > 1 else ("s", "has")
         is_margin = any(entry["margin"] for entry in columns)
@@ -140,7 +140,7 @@ def about_differences(document: Document, first: Sequence[str], who: str) -> lis
         )
         parts.append(f"{names_of(equal)} {words}")
     if open_:
-        facts = what_is_open(document, open_[0], pairs[open_[0]]) if len(open_) == 1 else ""
+        facts = _what_is_open(document, open_[0], pairs[open_[0]]) if len(open_) == 1 else ""
         parts.append(f"the difference from {names_of(open_, 'or')} is not significant{facts}")
     if rest := [name for name in others if name not in tested]:
         most = max(pairs[name].common for name in rest)
@@ -150,15 +150,15 @@ def about_differences(document: Document, first: Sequence[str], who: str) -> lis
     return [f"{sentence[0].upper()}{sentence[1:]}."]
 
 
-def compare_with(leader: str, columns: Sequence[Document], titles: Mapping[str, str]) -> dict[str, Pair]:
+def _compare_with(leader: str, columns: Sequence[Document], titles: Mapping[str, str]) -> dict[str, _Pair]:
     """Collect what the differences of all columns say of each other team, by its name."""
-    pairs: dict[str, Pair] = {}
+    pairs: dict[str, _Pair] = {}
     for column in columns:
         for difference in column["differences"]:
             if leader not in (difference["first"], difference["second"]):
                 continue
             is_first = difference["first"] == leader
-            pair = pairs.setdefault(difference["second"] if is_first else difference["first"], Pair())
+            pair = pairs.setdefault(difference["second"] if is_first else difference["first"], _Pair())
             pair.common = max(pair.common, difference["units"])
             if difference["units"] < FEWEST_UNITS:
                 continue
@@ -176,7 +176,7 @@ def compare_with(leader: str, columns: Sequence[Document], titles: Mapping[str, 
     return pairs
 
 
-def in_columns(pairs: Mapping[str, Pair], names: Iterable[str], columns: Sequence[Document], what: str) -> str:
+def _in_columns(pairs: Mapping[str, _Pair], names: Iterable[str], columns: Sequence[Document], what: str) -> str:
     """Say where teams are better or worse: by the title of the column if it is one for all of them."""
     titles = {title for name in names for title in getattr(pairs[name], what)}
     if len(columns) == 1 and not next(iter(titles)).endswith(")"):
@@ -184,20 +184,20 @@ def in_columns(pairs: Mapping[str, Pair], names: Iterable[str], columns: Sequenc
     return f" in {titles.pop()}" if len(titles) == 1 else f" in at least one of {len(columns)} columns"
 
 
-def what_is_open(document: Document, name: str, pair: Pair) -> str:
+def _what_is_open(document: Document, name: str, pair: _Pair) -> str:
     """Say in how many units a team that is not significantly worse is ahead, or how many would show a difference."""
     kind = document["units"]["kind"]
     if pair.behind and 2 * pair.behind[0] > pair.behind[1] and pair.behind[0].is_integer():
         return f", and {quote(name, 40)} is ahead in {pair.behind[0]:,.0f} of {pair.behind[1]:,} {kind}"
     if math.isfinite(pair.needed):
-        return f"; if it stays as large, {round_up(pair.needed)} {kind} would show it"
+        return f"; if it stays as large, {_round_up(pair.needed)} {kind} would show it"
     return ""
 
 
-def round_up(number: float) -> str:
+def _round_up(number: float) -> str:
     """Round a number of units up to two digits.
 
-    >>> round_up(44), round_up(441), round_up(155985)
+    >>> _round_up(44), _round_up(441), _round_up(155985)
     ('about 44', 'about 450', 'more than 1,000')
     """
     step = 10 ** max(0, math.floor(math.log10(number)) - 1)
@@ -205,7 +205,7 @@ def round_up(number: float) -> str:
     return f"about {rounded:,}" if rounded <= FORECAST_UP_TO else f"more than {FORECAST_UP_TO:,}"
 
 
-def too_few(document: Document, leader: str, others: Sequence[str], common: int) -> str:
+def _too_few(document: Document, leader: str, others: Sequence[str], common: int) -> str:
     """Say in how many units the first team is better, which are too few for a test."""
     units, kind = document["units"]["number"], document["units"]["kind"]
     both = "" if common == units else "common "
@@ -226,7 +226,7 @@ def too_few(document: Document, leader: str, others: Sequence[str], common: int)
     return f"{quote(leader, 40)} {what} in {where}{shared}; {few}."
 
 
-def tested_titles(document: Document) -> dict[str, str]:
+def _tested_titles(document: Document) -> dict[str, str]:
     """Name the columns, by their paths, as they are tested: unit by unit, whatever the column is aggregated over."""
     kind = document["units"]["kind"]
     paths = [column["path"] for column in document["columns"]]
@@ -245,7 +245,7 @@ def unit_of(document: Document) -> str:
 # --- samples, methods, units ------------------------------------------------------------------------------------------
 
 
-def about_samples(document: Document, first: Sequence[str]) -> list[str]:
+def _about_samples(document: Document, first: Sequence[str]) -> list[str]:
     """Say in which share of samples the first team is first; nothing where there are too few units."""
     stability, kind, units = document["stability"], document["units"]["kind"], document["units"]["number"]
     if stability["undefined"] == "not-resampled":
@@ -269,7 +269,7 @@ def why_no_samples(document: Document) -> str:
     return NO_SAMPLES.get(reason, reason).replace("patient", unit_of(document)).format(columns=columns)
 
 
-def about_methods(document: Document, first: set[str], tricks: str) -> list[str]:
+def _about_methods(document: Document, first: set[str], tricks: str) -> list[str]:
     """Say whether other methods of ranking put the same teams first, and what tricks do, in one sentence.
 
     Methods that give the same order are one ranking.
@@ -280,7 +280,7 @@ def about_methods(document: Document, first: set[str], tricks: str) -> list[str]
     names = [team["name"] for team in document["teams"]]
     rankings: dict[tuple[int | None, ...], str] = {}
     for entry in methods:
-        rankings.setdefault(order_of(entry["places"]), entry["method"].replace("_", " "))
+        rankings.setdefault(_order_of(entry["places"]), entry["method"].replace("_", " "))
     changed: dict[str, list[str]] = {}
     for places, method in rankings.items():
         leaders = {name for name, place in zip(names, places, strict=True) if place == 0}
@@ -294,17 +294,17 @@ def about_methods(document: Document, first: set[str], tricks: str) -> list[str]
     return [f"The {len(methods)} methods of ranking give {len(rankings)} different orders: {', '.join(parts)}{end}"]
 
 
-def order_of(places: Sequence[float | None]) -> tuple[int | None, ...]:
+def _order_of(places: Sequence[float | None]) -> tuple[int | None, ...]:
     """Count how many teams stand before each, whatever the tie rule of the places; None: it is not ranked.
 
-    >>> order_of([1.5, 1.5, 3, None])
+    >>> _order_of([1.5, 1.5, 3, None])
     (0, 0, 2, None)
     """
     known = [place for place in places if place is not None]
     return tuple(None if place is None else sum(other < place for other in known) for place in places)
 
 
-def about_units(document: Document) -> list[str]:
+def _about_units(document: Document) -> list[str]:
     """Say which units decide the first rank, each by itself."""
     stability, number = document["stability"], document["units"]["number"]
     if stability["undefined"] is not None or number < FEWEST_UNITS or document["ranking"]["ex_aequo"]:

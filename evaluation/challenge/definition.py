@@ -338,7 +338,7 @@ class Challenge(Rules):
             faults = error.errors()
             if len(faults) > 1:  # a list whose only item is at fault is too short, too
                 faults = [problem for problem in faults if problem["type"] != "too_short"]
-            raise ChallengeBroken(*(finding for problem in faults for finding in findings_of(problem))) from None
+            raise ChallengeBroken(*(finding for problem in faults for finding in _findings_of(problem))) from None
 
 
 def hash_of(document: Mapping[str, Any]) -> str:
@@ -369,9 +369,9 @@ def tuples_for_lists(value: Any) -> Any:
     return value
 
 
-def findings_of(problem: Any) -> list[Finding]:
+def _findings_of(problem: Any) -> list[Finding]:
     """One pydantic error as findings that name the key as it stands in challenge.toml."""
-    location, table, (key, kinds) = table_at(problem["loc"])
+    location, table, (key, kinds) = _table_at(problem["loc"])
     where = f"{CHALLENGE_FILE}: {dotted(*location)}"
     match problem["type"]:
         case "extra_forbidden" if location[-1] in keys_of_formats() and "format" in table.model_fields:
@@ -396,7 +396,7 @@ def findings_of(problem: Any) -> list[Finding]:
     return [replace(finding, where=f"{CHALLENGE_FILE}: {finding.where}") for finding in faults_of(problem, location)]
 
 
-def table_at(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules], tuple[str, Mapping[str, type[Rules]]]]:
+def _table_at(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules], tuple[str, Mapping[str, type[Rules]]]]:
     """The keys to a value in challenge.toml, without what pydantic puts between them, and the model of its table.
 
     Last, the key that chooses among several models, and these, if the value is such a table.
@@ -413,19 +413,19 @@ def table_at(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules], tu
             if table is Challenge and part in IN_EVERY_FORMAT:
                 models: list[type[Rules]] = [*IN_EVERY_FORMAT[part].models.values()]
             else:
-                models = list(models_in(table.model_fields[part].annotation)) if part in table.model_fields else []
+                models = list(_models_in(table.model_fields[part].annotation)) if part in table.model_fields else []
             key = next((key for key in ("format", "rule") if models and key in models[0].model_fields), "")
             kinds = {get_args(model.model_fields[key].annotation)[0]: model for model in models} if key else {}
             table = models[0] if models and not key else table
     return location, table, (key, kinds)
 
 
-def models_in(annotation: Any) -> Iterator[type[Rules]]:
+def _models_in(annotation: Any) -> Iterator[type[Rules]]:
     """The pydantic models that a value may be an instance of."""
     if isinstance(annotation, type) and issubclass(annotation, Rules):
         yield annotation
     for part in get_args(annotation):
-        yield from models_in(part)
+        yield from _models_in(part)
 
 
 # --- the pages of matching rules and of keys, for ``evaluation explain WORD`` -----------------------------------------
@@ -467,7 +467,7 @@ def tables() -> Iterator[tuple[str, type[Rules]]]:
         name, table = waiting.pop(0)
         yield name, table
         for key, field in table.model_fields.items():
-            waiting += [(".".join(filter(None, (name, key))), kind) for kind in models_in(field.annotation)]
+            waiting += [(".".join(filter(None, (name, key))), kind) for kind in _models_in(field.annotation)]
 
 
 def entries(table: type[Rules]) -> Mapping[str, str]:

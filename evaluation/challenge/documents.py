@@ -101,7 +101,7 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
 
     Left out are the preset's keys that cannot apply: those about a format where a side has another one, on overlap
     where the reference has points or numbers, and on the cost of missed nuclei without a family that has one. What
-    the preset says of overlaps gives way where both sides can hold them (``kept_overlaps``).
+    the preset says of overlaps gives way where both sides can hold them (``_kept_overlaps``).
     """
     if "preset" not in document:
         return document
@@ -123,11 +123,11 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
         changed = document.get(side, {})
         if isinstance(changed, dict) and changed.get("format", below[side]["format"]) != below[side]["format"]:
             below[side] = {key: value for key, value in below[side].items() if key not in keys_of_formats()}
-    if has_no_area(document.get("reference")):
+    if _has_no_area(document.get("reference")):
         below["reference"] = {key: value for key, value in below["reference"].items() if key not in OF_AREAS}
-    drop_costs(below.get("metrics", {}), document.get("metrics"))
+    _drop_costs(below.get("metrics", {}), document.get("metrics"))
     resolved = merge(below, {key: item for key, item in document.items() if key != "preset"})
-    match kept_overlaps(document, resolved, published):
+    match _kept_overlaps(document, resolved, published):
         case Overlaps.ANY:
             resolved["reference"] |= {"overlap": "keep", "overlap_scope": "image"}
         case Overlaps.BETWEEN_CLASSES if (rule := resolved["reference"]["overlap"]) != "keep":
@@ -136,7 +136,7 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
     return resolved
 
 
-def kept_overlaps(document: dict[str, Any], resolved: dict[str, Any], published: dict[str, str]) -> Overlaps:
+def _kept_overlaps(document: dict[str, Any], resolved: dict[str, Any], published: dict[str, str]) -> Overlaps:
     """Which nuclei of the reference keep the pixels that they share although the preset gives them to one of them.
 
     If the formats are not those of the preset, and the document says nothing of overlaps: those for which predictions
@@ -162,7 +162,7 @@ def overlaps_of(side: object) -> Overlaps | None:
     return Overlaps.BETWEEN_CLASSES if by_class else format.overlaps
 
 
-def has_no_area(reference: object) -> bool:
+def _has_no_area(reference: object) -> bool:
     """Whether the nuclei of a reference, as far as its table tells, are points or numbers."""
     if not isinstance(reference, dict):
         return False
@@ -170,7 +170,7 @@ def has_no_area(reference: object) -> bool:
     return reference.get("shape") == "point" or (format is not None and format.nuclei != "shapes")
 
 
-def drop_costs(below: dict[str, Any], above: object) -> None:
+def _drop_costs(below: dict[str, Any], above: object) -> None:
     """Remove the coverage and the distance caps of a preset if other families are chosen that do not use them."""
     families = above.get("families") if isinstance(above, dict) else None
     if not isinstance(families, list):
@@ -270,29 +270,29 @@ def is_safe_name(name: object) -> bool:
     )
 
 
-def name_if_safe(text: str) -> str | None:
+def _name_if_safe(text: str) -> str | None:
     return text if is_safe_name(text) else None
 
 
-def number_from_one(text: str) -> int | None:
+def _number_from_one(text: str) -> int | None:
     return int(text) if re.fullmatch(r"0*[1-9][0-9]{0,8}", text, re.ASCII) else None
 
 
-def length_of_side(text: str) -> int | None:
-    number = number_from_one(text)
+def _length_of_side(text: str) -> int | None:
+    number = _number_from_one(text)
     return number if number and number <= LONGEST_SIDE_PX else None
 
 
-def case_index(text: str) -> int | None:
-    return 0 if text == "0" else number_from_one(text)
+def _case_index(text: str) -> int | None:
+    return 0 if text == "0" else _number_from_one(text)
 
 
-def positive_number(text: str) -> float | None:
-    number = finite_number(text)
+def _positive_number(text: str) -> float | None:
+    number = _finite_number(text)
     return number if number is not None and SMALLEST <= number <= LARGEST else None
 
 
-def finite_number(text: str) -> float | None:
+def _finite_number(text: str) -> float | None:
     try:
         number = float(text)
     except ValueError:
@@ -307,14 +307,14 @@ OFFSET = "px from the slide's corner"
 REQUIRED = ("case", "height", "width")
 # How the cells of each column are read, None where that cannot be, and what is expected in them.
 COLUMNS: Mapping[str, tuple[Callable[[str], Any], str]] = {
-    "case": (name_if_safe, NAME),
-    "group": (name_if_safe, NAME),
-    "height": (length_of_side, SIDE_WORDS),
-    "width": (length_of_side, SIDE_WORDS),
-    "spacing_um": (positive_number, "the size of a pixel in um, 0.000001 to 1,000,000"),
-    "index": (case_index, INDEX),
-    "offset_x": (finite_number, OFFSET),
-    "offset_y": (finite_number, OFFSET),
-    "stratum": (name_if_safe, NAME),
-    "area_mm2": (positive_number, "the annotated area in mm2, 0.000001 to 1,000,000"),
+    "case": (_name_if_safe, NAME),
+    "group": (_name_if_safe, NAME),
+    "height": (_length_of_side, SIDE_WORDS),
+    "width": (_length_of_side, SIDE_WORDS),
+    "spacing_um": (_positive_number, "the size of a pixel in um, 0.000001 to 1,000,000"),
+    "index": (_case_index, INDEX),
+    "offset_x": (_finite_number, OFFSET),
+    "offset_y": (_finite_number, OFFSET),
+    "stratum": (_name_if_safe, NAME),
+    "area_mm2": (_positive_number, "the annotated area in mm2, 0.000001 to 1,000,000"),
 }

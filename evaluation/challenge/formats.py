@@ -58,14 +58,14 @@ def check_distinct(key: str, values: Sequence[object]) -> None:
         raise contradiction(key, "the same value twice", "every value once")
 
 
-def check_decimals(value: float) -> float:
+def _check_decimals(value: float) -> float:
     """Refuse a number with more than six decimals."""
     if round(value, 6) != value:
         raise invalid("", f"{value!r}", "a number of at most six decimals, to compare exactly")
     return value
 
 
-SIX_DECIMALS = AfterValidator(check_decimals)
+SIX_DECIMALS = AfterValidator(_check_decimals)
 Threshold = Annotated[float, Field(ge=0, lt=1), SIX_DECIMALS]
 
 
@@ -271,7 +271,7 @@ class FeatureRules(ShapeRules):
 # --- classes ----------------------------------------------------------------------------------------------------------
 
 
-def read_numbers(value: object) -> tuple[int, ...]:
+def _read_numbers(value: object) -> tuple[int, ...]:
     """The numbers that stand for a class: one, or a list of them."""
     numbers = tuple(value) if isinstance(value, list | tuple) else (value,)
     if not numbers or not all(type(number) is int and 0 <= number <= LARGEST_NUMBER for number in numbers):
@@ -280,12 +280,12 @@ def read_numbers(value: object) -> tuple[int, ...]:
     return numbers
 
 
-def plain_numbers(numbers: tuple[int, ...]) -> int | tuple[int, ...]:
+def _plain_numbers(numbers: tuple[int, ...]) -> int | tuple[int, ...]:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
 ClassNumbers = Annotated[
-    tuple[int, ...], PlainValidator(read_numbers), PlainSerializer(plain_numbers, return_type=int | tuple[int, ...])
+    tuple[int, ...], PlainValidator(_read_numbers), PlainSerializer(_plain_numbers, return_type=int | tuple[int, ...])
 ]
 ClassValues = dict[str, ClassNumbers]
 
@@ -312,7 +312,7 @@ class NumberedClasses(FormatRules):
         return self
 
 
-class ClassFiles(NumberedClasses):
+class _ClassFiles(NumberedClasses):
     """Formats whose classes stand in the name of a file, or in another file.
 
     class_map  pattern of a second image that holds the class of every pixel
@@ -353,7 +353,7 @@ class ClassFiles(NumberedClasses):
 # --- the formats ------------------------------------------------------------------------------------------------------
 
 
-class AperioXmlRules(OutlineRules):
+class _AperioXmlRules(OutlineRules):
     """Aperio ImageScope XML."""
 
     format: Literal["aperio_xml"]
@@ -371,14 +371,14 @@ class GeojsonRules(FeatureRules):
     format: Literal["geojson"]
 
 
-class PolygonsJsonRules(OutlineRules):
+class _PolygonsJsonRules(OutlineRules):
     """JSON of the platform's kind "Multiple polygons"."""
 
     format: Literal["polygons_json"]
     units: LengthUnit
 
 
-class PointsJsonRules(PointRules):
+class _PointsJsonRules(PointRules):
     """JSON of the platform's kind "Multiple points"."""
 
     format: Literal["points_json"]
@@ -417,7 +417,7 @@ class NuclsCsvRules(OutlineRules):
     class_column: Literal["raw_classification", "main_classification", "super_classification"]
 
 
-class MidogJsonRules(PointRules, NumberedClasses):
+class _MidogJsonRules(PointRules, NumberedClasses):
     """MIDOG JSON, a box for each nucleus."""
 
     format: Literal["midog_json"]
@@ -425,7 +425,7 @@ class MidogJsonRules(PointRules, NumberedClasses):
     file_holds: ClassVar = "either"
 
 
-class CocoJsonRules(OutlineRules, NumberedClasses):
+class _CocoJsonRules(OutlineRules, NumberedClasses):
     """COCO JSON."""
 
     format: Literal["coco_json"]
@@ -447,7 +447,7 @@ class RleCsvRules(FormatRules):
     file_holds: ClassVar = "all cases"
 
 
-class LabelImageRules(ClassFiles):
+class LabelImageRules(_ClassFiles):
     """Label images.
 
     class_table    pattern of a CSV or JSON file with the class of every id
@@ -479,7 +479,7 @@ class LabelImageRules(ClassFiles):
         return self.components is not None or super().zero_is_background
 
 
-class NaryMatRules(ClassFiles):
+class _NaryMatRules(_ClassFiles):
     """MATLAB files with the labels in ``n_ary_mask``."""
 
     format: Literal["nary_mat"]
@@ -488,7 +488,7 @@ class NaryMatRules(ClassFiles):
     overlaps: ClassVar = Overlaps.NONE
 
 
-class HovernetMatRules(NumberedClasses):
+class _HovernetMatRules(NumberedClasses):
     """MATLAB files of HoVer-Net."""
 
     format: Literal["hovernet_mat"]
@@ -505,7 +505,7 @@ class HovernetMatRules(NumberedClasses):
         return True
 
 
-class ConicArrayRules(NumberedClasses):
+class _ConicArrayRules(NumberedClasses):
     """NumPy arrays of nuclei and classes, as in CoNIC."""
 
     format: Literal["conic_array"]
@@ -524,7 +524,7 @@ class ConicArrayRules(NumberedClasses):
         return True
 
 
-class PannukeMasksRules(NumberedClasses):
+class _PannukeMasksRules(NumberedClasses):
     """NumPy arrays with a channel for each class, as in PanNuke."""
 
     format: Literal["pannuke_masks"]
@@ -589,7 +589,7 @@ class YoloTxtRules(OutlineRules, NumberedClasses):
     format: Literal["yolo_txt"]
 
 
-class CountsCsvRules(FormatRules):
+class _CountsCsvRules(FormatRules):
     """CSV with a row for each image and a column for each class."""
 
     format: Literal["counts_csv"]

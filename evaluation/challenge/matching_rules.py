@@ -127,19 +127,19 @@ class IouAbove(IouRule):
     label: ClassVar[str] = "IoU > {limit}"
 
 
-class IouAssignment(IouRule):
+class _IouAssignment(IouRule):
     rule: Literal["iou_assignment"]
     condition: ClassVar[str] = "if their IoU is above {limit}; of rival pairs those of the greatest total IoU"
     label: ClassVar[str] = "IoU > {limit}, assigned"
 
 
-class BestIouCentroidInside(MatchingRule):
+class _BestIouCentroidInside(MatchingRule):
     rule: Literal["best_iou_centroid_inside"]
     condition: ClassVar[str] = "if the prediction is the one with the highest IoU and its centroid lies inside"
     label: ClassVar[str] = "best IoU, centre inside"
 
 
-class BestIouAnyOverlap(MatchingRule):
+class _BestIouAnyOverlap(MatchingRule):
     rule: Literal["best_iou_any_overlap"]
     condition: ClassVar[str] = "if the prediction is the one with the highest IoU; one shared pixel is enough"
     label: ClassVar[str] = "best IoU, any overlap"
@@ -177,15 +177,15 @@ class RadiusRule(MatchingRule):
         return float(um_to_px(self.radius_um, case.spacing_um))
 
 
-class CentroidClosestFirst(RadiusRule):
+class _CentroidClosestFirst(RadiusRule):
     rule: Literal["centroid_closest_first"]
     takes_points: ClassVar[bool] = True
     condition: ClassVar[str] = "if their centroids are at most {limit} apart, the closest pair first"
     label: ClassVar[str] = "centroids within {limit}"
 
 
-class InFileOrder(CentroidClosestFirst):
-    """The published fault ``file_order``, which replaces the rule that is written: see ``keep_faults``."""
+class InFileOrder(_CentroidClosestFirst):
+    """The published fault ``file_order``, which replaces the rule that is written: see ``_keep_faults``."""
 
     def match(self, sides: Sides) -> Matches:
         from evaluation.challenge.file_order import match_in_file_order
@@ -193,7 +193,7 @@ class InFileOrder(CentroidClosestFirst):
         return match_in_file_order(**{key: value for key, value in self.arguments(sides).items() if key != "border"})
 
 
-class CentroidAssignment(RadiusRule):
+class _CentroidAssignment(RadiusRule):
     """``cutoff``: pairs beyond the radius are left out "before" the assignment, or dropped "after" one of all."""
 
     rule: Literal["centroid_assignment"]
@@ -206,7 +206,7 @@ class CentroidAssignment(RadiusRule):
         return {**super().arguments(sides), "cutoff": self.cutoff}
 
 
-class HausdorffClosestFirst(RadiusRule):
+class _HausdorffClosestFirst(RadiusRule):
     rule: Literal["hausdorff_closest_first"]
     condition: ClassVar[str] = "if their boundaries are at most {limit} apart, the closest pair first"
     label: ClassVar[str] = "Hausdorff up to {limit}"
@@ -252,12 +252,12 @@ class ConfidenceFirst(RadiusRule):
 
 AnyMatchingRule = (  # the registry: a new rule adds its line here
     IouAbove
-    | IouAssignment
-    | BestIouCentroidInside
-    | BestIouAnyOverlap
-    | CentroidClosestFirst
-    | CentroidAssignment
-    | HausdorffClosestFirst
+    | _IouAssignment
+    | _BestIouCentroidInside
+    | _BestIouAnyOverlap
+    | _CentroidClosestFirst
+    | _CentroidAssignment
+    | _HausdorffClosestFirst
     | ConfidenceFirst
 )
 MATCHING_RULES: dict[str, type[MatchingRule]] = {
@@ -273,7 +273,7 @@ def rule_from(keys: Mapping[str, Any]) -> MatchingRule:
 class MatchingRules(Rules):
     """The matching rules, the primary one first.
 
-    published_faults  faults of published rankings that are reproduced on purpose: see ``keep_faults``
+    published_faults  faults of published rankings that are reproduced on purpose: see ``_keep_faults``
     """
 
     published_faults: tuple[PublishedFault, ...] = ()
@@ -285,7 +285,7 @@ class MatchingRules(Rules):
         of_classes = set(self.published_faults) - {"file_order"}
         if of_classes and not all(rule.class_aware for rule in self.rules):
             raise contradiction("published_faults", "given beside a rule that ignores classes", "class_aware rules")
-        if "file_order" in self.published_faults and not isinstance(self.rules[0], CentroidClosestFirst):
+        if "file_order" in self.published_faults and not isinstance(self.rules[0], _CentroidClosestFirst):
             got = f"'file_order' with the first rule {self.rules[0].rule!r}"
             raise contradiction("published_faults", got, "the first rule 'centroid_closest_first'")
         return self

@@ -60,7 +60,7 @@ class ClassRules(Rules):
     colour: Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")] | None = None
 
 
-class IgnoreRules(Rules):
+class _IgnoreRules(Rules):
     """What becomes of the ignore classes, and of contested pixels under the overlap rule ``ignore``."""
 
     classes: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class ReferenceRules(FormatRules):
 
     overlap: OverlapRule | None = None
     overlap_scope: OverlapScope | None = None
-    ignore: IgnoreRules = IgnoreRules.model_construct()
+    ignore: _IgnoreRules = _IgnoreRules.model_construct()
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
@@ -142,7 +142,7 @@ class SubmissionRules(FormatRules):
 MEASURING = frozenset({"segmentation", "covered", "overall"})  # families that are made of ``measures``
 
 
-class InEveryFormat:
+class _InEveryFormat:
     """The rules of a side, whose model is chosen by the key ``format``: the keys of the side and those of the format.
 
     Pydantic's own union would build the models of all formats when the program starts, and a challenge has two.
@@ -191,7 +191,7 @@ class InEveryFormat:
         return handler(TypeAdapter(union).core_schema)
 
 
-IN_EVERY_FORMAT = {"reference": InEveryFormat(ReferenceRules), "submission": InEveryFormat(SubmissionRules)}
+IN_EVERY_FORMAT = {"reference": _InEveryFormat(ReferenceRules), "submission": _InEveryFormat(SubmissionRules)}
 
 
 def __getattr__(name: str) -> Any:

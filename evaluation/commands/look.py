@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MODELS_WITH_POOLED = 3  # side by side; of more models only means are shown
 
 
-def check_classes(_: click.Context, __: click.Parameter, names: str | None) -> str | None:
+def _check_classes(_: click.Context, __: click.Parameter, names: str | None) -> str | None:
     """Raise BadParameter for classes that ``compare`` cannot read."""
     from evaluation.folders.made_challenge import parsed_classes
 
@@ -29,7 +29,7 @@ def check_classes(_: click.Context, __: click.Parameter, names: str | None) -> s
     return names
 
 
-def families_in(_: click.Context, __: click.Parameter, names: str | None) -> list[str]:
+def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> list[str]:
     """Families of metrics, with commas between them. Raises BadParameter."""
     from nuclei_metrics.metrics import FAMILIES
 
@@ -48,7 +48,7 @@ def families_in(_: click.Context, __: click.Parameter, names: str | None) -> lis
 @click.option(
     "--classes",
     metavar="NAMES",
-    callback=check_classes,
+    callback=_check_classes,
     help="Classes and other spellings: 'tumour=1,stroma=2'; 'none': one class.",
 )
 @click.option("--ignore", metavar="NAME", multiple=True, help="Label or class that marks what is not annotated.")
@@ -57,7 +57,7 @@ def families_in(_: click.Context, __: click.Parameter, names: str | None) -> lis
     "--metrics",
     "families",
     metavar="FAMILIES",
-    callback=families_in,
+    callback=_families_in,
     help="Further families in the files, such as 'objects,curves'.",
 )
 @click.option("--ranking", is_flag=True, help="Rank several predictions, and print the tables of the ranking.")
@@ -271,18 +271,18 @@ def explain(word: str | None, preset: str | None, schema: str | None, folder: st
     if surplus is not None:
         raise click.UsageError(f"Got unexpected extra argument ({surplus})")
     if schema is not None:
-        click.echo(schema_text(schema), nl=False)
+        click.echo(_schema_text(schema), nl=False)
     elif folder == PRINTED:
         click.echo("\n".join(documents().values()), nl=False)
     elif folder is not None:
-        write_documents(Path(folder))
+        _write_documents(Path(folder))
     elif word == "presets":
-        click.echo(presets_text(preset), nl=False)
+        click.echo(_presets_text(preset), nl=False)
     else:
-        click.echo(finding_text(word))
+        click.echo(_finding_text(word))
 
 
-def finding_text(word: str | None) -> str:
+def _finding_text(word: str | None) -> str:
     """The page of a code, a metric or a word; the list of all without a word. Raises WrongUsage if there is none."""
     wanted = (word or "").strip("[] ")
     if wanted.lower() in catalogue():
@@ -314,7 +314,7 @@ def documents() -> dict[str, str]:
     return {"findings.md": codes_document(), "metrics.md": metric_pages.document(), "presets.md": presets_document()}
 
 
-def write_documents(folder: Path) -> None:
+def _write_documents(folder: Path) -> None:
     with options.writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in documents().items():
@@ -322,7 +322,7 @@ def write_documents(folder: Path) -> None:
     screen.show_written(folder, *documents())
 
 
-def presets_text(name: str | None) -> str:
+def _presets_text(name: str | None) -> str:
     """The file of a preset; a line for each without a name. Raises WrongUsage if there is none of that name."""
     from evaluation.challenge import preset_names, preset_text
 
@@ -333,7 +333,7 @@ def presets_text(name: str | None) -> str:
     return "".join(f"{name:{width}}{preset_text(name).splitlines()[0].lstrip('# ')}\n" for name in names)
 
 
-def schema_text(file: str) -> str:
+def _schema_text(file: str) -> str:
     """The JSON Schema of a document; challenge.toml with its preset merged in, as details.json holds its rules."""
     from evaluation.challenge import Challenge
     from evaluation.files.results.documents import MODEL_OF_FILE, as_json

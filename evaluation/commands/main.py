@@ -47,7 +47,7 @@ MODULES = {name: FILE_OF_GROUP.get(group, "run") for group, names in GROUPS.item
 COMMANDS = tuple(MODULES)
 
 
-class LazyCommands(click.Group):
+class _LazyCommands(click.Group):
     """Imports the module of a command when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -76,7 +76,7 @@ class LazyCommands(click.Group):
                 formatter.write_dl([(name.ljust(11), line) for name, line in commands.items()])
 
 
-@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="evaluation")
 def cli() -> None:
     """Score detection, classification and segmentation of cell nuclei, each on its own.
@@ -91,12 +91,12 @@ def run(arguments: list[str]) -> int:
     One that was stopped by a signal ends with 128 + its number.
     """
     try:
-        return run_to_the_end(arguments)
+        return _run_to_the_end(arguments)
     except Stopped as stopped:
         return end_early(stopped)
 
 
-def run_to_the_end(arguments: list[str]) -> int:
+def _run_to_the_end(arguments: list[str]) -> int:
     try:
         code: int | None = cli.main(arguments, prog_name="evaluation", standalone_mode=False)  # of ``Context.exit``
     except click.exceptions.Exit as stop:
@@ -105,7 +105,7 @@ def run_to_the_end(arguments: list[str]) -> int:
         error.show()
         return 2
     except errors.EvaluationError as error:
-        explain_failure(error)
+        _explain_failure(error)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         raise Stopped(signal.SIGINT) from None
@@ -113,7 +113,7 @@ def run_to_the_end(arguments: list[str]) -> int:
         return 0
     except OSError as error:
         why = error.strerror or "a file or folder could not be used"
-        print(no_process() if error.errno == errno.EAGAIN else f"Cannot run: {why}.", file=sys.stderr)
+        print(_no_process() if error.errno == errno.EAGAIN else f"Cannot run: {why}.", file=sys.stderr)
         traceback.print_exc(file=sys.stdout)
         return INTERNAL
     except MemoryError:
@@ -123,7 +123,7 @@ def run_to_the_end(arguments: list[str]) -> int:
         traceback.print_exc()
         is_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
         print(
-            no_process()
+            _no_process()
             if is_thread
             else "The evaluation failed by a fault of its own; the organisers find the details in the log.",
             file=sys.stderr,
@@ -132,13 +132,13 @@ def run_to_the_end(arguments: list[str]) -> int:
     return code or 0
 
 
-def no_process() -> str:
+def _no_process() -> str:
     limit = process_limit()
     words = "" if limit is None else f" (limit: {limit})"
     return f"No more processes or threads can be started{words}; this is not about the submission."
 
 
-def explain_failure(error: errors.EvaluationError) -> None:
+def _explain_failure(error: errors.EvaluationError) -> None:
     """Each finding once: on a terminal a line each, elsewhere those that are not in the last line.
 
     The last line is for participants: it says what to do, and nothing of the reference.

@@ -21,7 +21,7 @@ OUTPUT = Path("/output")  # of the platform
 OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
-class LocalType(click.Path):
+class _LocalType(click.Path):
     """A path of this machine. Raises WrongUsage for an address, of which would be made a folder such as ``s3:``."""
 
     def convert(self, value: str | os.PathLike[str], *_: object) -> Path:
@@ -30,7 +30,7 @@ class LocalType(click.Path):
         return Path(value)
 
 
-FolderPath = LocalType()
+FolderPath = _LocalType()
 
 
 def output_folder(path: Path) -> Path:
@@ -85,7 +85,7 @@ def folder_of_pages(report: bool, output: Path | None) -> None:
         raise WrongUsage(fault("missing-option", "--output", wording="no-folder-for-pages"))
 
 
-def gathered_as(name: str, *options: Decorator) -> Decorator:
+def _gathered_as(name: str, *options: Decorator) -> Decorator:
     """Join options that a command only hands on: the command gets their values as one dictionary of this name."""
 
     def decorate(command: Command) -> Command:
@@ -102,7 +102,7 @@ def gathered_as(name: str, *options: Decorator) -> Decorator:
     return decorate
 
 
-ScoreColumns = gathered_as(  # how a CSV of scores is ranked
+ScoreColumns = _gathered_as(  # how a CSV of scores is ranked
     "ranked",
     click.option("--column", "columns", multiple=True, metavar="METRIC:DIRECTION[:WEIGHT]",
                  help="A column to rank by, ascending or descending; for --scores without a challenge."),
@@ -111,7 +111,7 @@ ScoreColumns = gathered_as(  # how a CSV of scores is ranked
     click.option("--unit", type=click.Choice(["group", "case"]), default="group", show_default=True,
                  help="Average, test and resample --scores over patients (group) or cases."),
 )  # fmt: skip
-Work = gathered_as(  # how submissions are scored
+Work = _gathered_as(  # how submissions are scored
     "work",
     Cluster,
     click.option("--log", type=click.Path(path_type=Path), metavar="FILE",

@@ -126,11 +126,11 @@ def score(
             write_page(page, output / "report.html")
     if is_read:
         with redirect_stdout(sys.stderr):
-            show_summary(challenge, submission, result)
+            _show_summary(challenge, submission, result)
             screen.show_written(output, "metrics.json", "details.json", "objects.csv", page="report.html" * report)
 
 
-def show_summary(challenge: Path, submission: Path, result: Result) -> None:
+def _show_summary(challenge: Path, submission: Path, result: Result) -> None:
     """Print the scores, the findings and the rank of a submission."""
     from evaluation.folders.hints import hints_about_files
     from evaluation.report.result import WORDS_OF_AGGREGATIONS, ResultDocuments
@@ -268,7 +268,7 @@ def audit(
             raise options.not_both("--tricks" if tricks else "--submissions", "--scores", "scores have no nuclei")
         from evaluation.board.audit import audit_scores_in_file
 
-        show_audit(audit_scores_in_file(challenge, scores, **ranked), output, report=report)
+        _show_audit(audit_scores_in_file(challenge, scores, **ranked), output, report=report)
         return
     if submissions is None:
         raise WrongUsage(
@@ -292,10 +292,10 @@ def audit(
 
     with screen.scoring(**work) as how, options.writing_to(output):
         of_challenge = audit_challenge(challenge, submissions, output, **how)
-    show_audit(of_challenge, output, report=report)
+    _show_audit(of_challenge, output, report=report)
 
 
-def show_audit(audit: Audit, output: Path, *, report: bool) -> None:
+def _show_audit(audit: Audit, output: Path, *, report: bool) -> None:
     """Write an audit, and print the first sections of its page."""
     from evaluation.board.variants import audit_csv, audit_document
     from evaluation.files.results.files import write_atomically

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from evaluation.report.page import Block, Page
 
 
-class Advance(Protocol):
+class _Advance(Protocol):
     """Moves a progress bar; ``words`` stand behind the bar."""
 
     def __call__(self, done: int, total: int, words: str = "", /) -> None: ...
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Advance | None]:
+def progress_bar(label: str) -> Iterator[_Advance | None]:
     """A progress bar on a terminal; silence elsewhere."""
     if not sys.stderr.isatty():
         yield None
@@ -162,7 +162,7 @@ class SubmissionsProgress:
     log   gets a JSON line for each submission
     """
 
-    def __init__(self, bar: Advance | None, log: TextIO | None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, bar: _Advance | None, log: TextIO | None, clock: Callable[[], float] = time.monotonic) -> None:
         self.bar, self.log, self.clock = bar, log, clock
         self.began = self.last = clock()
         self.done = self.total = 0
@@ -200,20 +200,20 @@ class SubmissionsProgress:
             speed = worked_on / minutes
             parts.append(f"{speed:,.{0 if speed >= 10 else 1}f} a minute")
             if self.done < self.total:
-                parts.append(f"{duration(60 * (self.total - self.done) / speed)} left")
+                parts.append(f"{_duration(60 * (self.total - self.done) / speed)} left")
         return "; ".join(parts)
 
     def end(self) -> None:
         seconds = self.clock() - self.began
         if self.outcomes:
             number = self.outcomes.total()
-            self.say(f"{number:,} submission{'s' * (number > 1)} in {duration(seconds)}: {self.words()}")
+            self.say(f"{number:,} submission{'s' * (number > 1)} in {_duration(seconds)}: {self.words()}")
 
 
-def duration(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     """Seconds in words.
 
-    >>> duration(4.2), duration(130), duration(7400)
+    >>> _duration(4.2), _duration(130), _duration(7400)
     ('4 s', '2 min', '2 h 3 min')
     """
     if seconds < 100:

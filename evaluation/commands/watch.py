@@ -47,12 +47,12 @@ def run_watched(program: Callable[[], int]) -> int:
     watcher = os.getpid()
     child = fork() if sys.platform == "linux" else None
     if child:
-        handle(signals, lambda number, _: os.kill(child, number))
+        _handle(signals, lambda number, _: os.kill(child, number))
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        return exit_code_of(child)
+        return _exit_code_of(child)
     if child == 0:
         end_with_parent(watcher)
-    handle(signals, stop)
+    _handle(signals, stop)
     # OpenBLAS interrupts a process that may start no threads; several workers are faster than its threads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for some takes time, and rules need none
@@ -63,7 +63,7 @@ def run_watched(program: Callable[[], int]) -> int:
     except Stopped as stopped:  # while it was imported
         return end_early(stopped)
     finally:
-        handle(signals, signal.SIG_IGN)  # the last line is written
+        _handle(signals, signal.SIG_IGN)  # the last line is written
 
 
 def fork() -> int | None:
@@ -73,19 +73,19 @@ def fork() -> int | None:
         return None
 
 
-def handle(signals: Iterable[int], handler: object) -> None:
+def _handle(signals: Iterable[int], handler: object) -> None:
     for number in signals:
         signal.signal(number, handler)  # type: ignore[arg-type]
 
 
 def stop(number: int, _: object) -> None:
     """Raise ``Stopped``, once: further signals are ignored while the program ends."""
-    handle(STOPPING, signal.SIG_IGN)
-    sys.unraisablehook = stop_again
+    _handle(STOPPING, signal.SIG_IGN)
+    sys.unraisablehook = _stop_again
     raise Stopped(number)
 
 
-def stop_again(dropped: sys.UnraisableHookArgs) -> None:
+def _stop_again(dropped: sys.UnraisableHookArgs) -> None:
     """Raise ``Stopped`` a moment later if it came where Python drops exceptions, as in ``__del__``."""
     if isinstance(stopped := dropped.exc_value, Stopped):
         signal.signal(signal.SIGALRM, lambda *_: stop(stopped.args[0], None))
@@ -103,7 +103,7 @@ def end_early(stopped: Stopped) -> int:
     return stopped.exit_code
 
 
-def exit_code_of(child: int) -> int:
+def _exit_code_of(child: int) -> int:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code >= 0:
         return code

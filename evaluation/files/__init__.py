@@ -1,5 +1,5 @@
-"""Files: bytes of strangers to arrays, formats to annotations, which file is which case, and what programs read.
+"""Files: ``decoding`` knows bytes, ``formats`` nuclei, ``submission`` cases; ``results`` writes what programs read.
 
-``decoding`` knows bytes, ``formats`` nuclei, ``submission`` cases; ``results`` writes metrics.json,
-details.json and objects.csv. ``scoring`` and the rooms above import this one.
+In: bytes of strangers; scores. Out: annotations of each case, and findings; metrics.json, details.json, objects.csv.
+``scoring`` and the rooms above import this room.
 """

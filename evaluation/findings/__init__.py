@@ -55,7 +55,7 @@ class Finding:
         return "warning" if entry(self.code).get("severity") == "warning" else "error"
 
     def __str__(self) -> str:
-        return render_group([self])
+        return _render_group([self])
 
 
 def fault(
@@ -81,17 +81,17 @@ def fault(
     templates = zip(said, wording_of(code, wording), strict=True)
     texts = [render(text, data) if own is None else own for own, text in templates]
     return Finding(
-        code, join_places(named), texts[0], texts[1], texts[2], len(where) if total is None else total, len(named)
+        code, _join_places(named), texts[0], texts[1], texts[2], len(where) if total is None else total, len(named)
     )
 
 
-def render_group(findings: Sequence[Finding]) -> str:
+def _render_group(findings: Sequence[Finding]) -> str:
     """One line for equal faults (same code and expectation): at most three places, and how many more there are."""
     first = findings[0]
     shown = findings[:EXAMPLES_SHOWN]
     more = sum(finding.count for finding in findings) - sum(finding.named for finding in shown)
     if all(finding.got == first.got for finding in shown):
-        where, got = join_places([finding.where for finding in shown]), first.got
+        where, got = _join_places([finding.where for finding in shown]), first.got
         where += f" and {more:,} more" if more else ""
     else:
         also = [f"{finding.where}: {finding.got}" for finding in shown[1:]] + ([f"{more:,} more"] if more else [])
@@ -107,14 +107,14 @@ def render_findings(findings: Iterable[Finding]) -> list[str]:
     def key(finding: Finding) -> tuple[str, str, str]:
         return finding.severity, finding.code, finding.expected
 
-    ordered = sorted(set(findings), key=lambda finding: (key(finding), natural_order(finding.where), finding))
-    return [render_group(list(group)) for _, group in groupby(ordered, key)]
+    ordered = sorted(set(findings), key=lambda finding: (key(finding), _natural_order(finding.where), finding))
+    return [_render_group(list(group)) for _, group in groupby(ordered, key)]
 
 
-def natural_order(text: str) -> list[tuple[int, str]]:
+def _natural_order(text: str) -> list[tuple[int, str]]:
     """A key by which numbers behind a blank are sorted as numbers.
 
-    >>> sorted(["line 10", "line 9"], key=natural_order)
+    >>> sorted(["line 10", "line 9"], key=_natural_order)
     ['line 9', 'line 10']
     """
     parts = re.split("(?<= )([0-9]+)", text)  # every second one is a number; the longer one is larger
@@ -180,10 +180,14 @@ def wording_of(code: str, wording: str) -> tuple[str, str, str]:
     """
     usual = entry(code)
     words = {**usual, **(usual[wording] if wording else {})}
-    return on_one_line(words.get("got", "")), on_one_line(words.get("expected", "")), on_one_line(words.get("fix", ""))
+    return (
+        _on_one_line(words.get("got", "")),
+        _on_one_line(words.get("expected", "")),
+        _on_one_line(words.get("fix", "")),
+    )
 
 
-def on_one_line(text: str) -> str:
+def _on_one_line(text: str) -> str:
     """A text that may stand in several lines of the file."""
     return " ".join(text.split())
 
@@ -225,10 +229,10 @@ def listed(values: Iterable[object], limit: int = 8, *, last: str = "or") -> str
     return f" {last} ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))
 
 
-def first_named(values: Sequence[object], limit: int = 60) -> str:
+def _first_named(values: Sequence[object], limit: int = 60) -> str:
     """The first three values in quotes, and how many more there are; ``limit``: characters of each.
 
-    >>> first_named(["a", "b", "c", "d"])
+    >>> _first_named(["a", "b", "c", "d"])
     "'a', 'b', 'c' and 1 more"
     """
     more = len(values) - EXAMPLES_SHOWN
@@ -268,10 +272,10 @@ def percent(share: float | None, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def join_places(places: Sequence[str]) -> str:
+def _join_places(places: Sequence[str]) -> str:
     """Places in words; what stands before the last comma is said once.
 
-    >>> join_places(["'a.xml', region 1", "'a.xml', region 2", "'b.xml', region 1"])
+    >>> _join_places(["'a.xml', region 1", "'a.xml', region 2", "'b.xml', region 1"])
     "'a.xml', region 1, region 2, 'b.xml', region 1"
     """
     words, before = [], None
@@ -290,11 +294,11 @@ WORDS: dict[str, Callable[..., str]] = {
     "quoted": quote,
     "listed": listed,
     "joined": partial(listed, last="and"),
-    "named": first_named,
+    "named": _first_named,
 }
 
 
-class Templates(Formatter):
+class _Templates(Formatter):
     """``str.format`` of data by name; a collection stands for the number of its members where a number is written.
 
     ``{name:quoted}``, ``{name:quoted 120}``     a value from a file, safe to print
@@ -330,14 +334,14 @@ class Templates(Formatter):
 def render(template: str, data: Mapping[str, Any]) -> str:
     """A template with the data that it names. Raises KeyError for what is lacking."""
     no_positions: Sequence[Any] = ()
-    return Templates().vformat(template, no_positions, data)
+    return _Templates().vformat(template, no_positions, data)
 
 
 # --- the pages of codes: in the terminal, and as docs/findings.md, which a test keeps equal to them -------------------
 
 
 @dataclass(frozen=True, slots=True)
-class CodePage:
+class _CodePage:
     """What is explained about a code: what it means, why it matters, what to do, and how the line looks.
 
     part      the heading under which the code stands in lists
@@ -359,13 +363,13 @@ class CodePage:
 
 
 @cache
-def catalogue() -> dict[str, CodePage]:
+def catalogue() -> dict[str, _CodePage]:
     """The page of every code, in the order of the file."""
     keys = ("title", "why", "what_to_do", "example", "part", "severity")
-    return {code: CodePage(**{key: on_one_line(entry(code).get(key, "error")) for key in keys}) for code in texts()}
+    return {code: _CodePage(**{key: _on_one_line(entry(code).get(key, "error")) for key in keys}) for code in texts()}
 
 
-def codes_by_part() -> dict[str, list[str]]:
+def _codes_by_part() -> dict[str, list[str]]:
     parts: dict[str, list[str]] = {}
     for code, page in catalogue().items():
         parts.setdefault(page.part, []).append(code)
@@ -389,7 +393,7 @@ def code_index() -> str:
     width = max(map(len, catalogue())) + 2
     return "\n\n".join(
         "\n".join([part, *(f"  {code:{width}}{catalogue()[code].title}" for code in codes)])
-        for part, codes in codes_by_part().items()
+        for part, codes in _codes_by_part().items()
     )
 
 
@@ -401,24 +405,24 @@ def codes_document() -> str:
         "brackets has a section here; `evaluation explain CODE` prints the same. Equal faults come in one line, with "
         "up to three places and how many more there are.",
     ]
-    for part, codes in codes_by_part().items():
-        sections.append(f"## {markdown_text(part)}")
+    for part, codes in _codes_by_part().items():
+        sections.append(f"## {_markdown_text(part)}")
         for code in sorted(codes, key=lambda code: (catalogue()[code].severity, code)):
             page = catalogue()[code]
             sections += [
                 f"### `{code}`",
-                f"**{markdown_text(page.title)}.** {page.meaning}",
-                markdown_text(page.why),
-                f"What to do: {markdown_text(page.what_to_do)}",
+                f"**{_markdown_text(page.title)}.** {page.meaning}",
+                _markdown_text(page.why),
+                f"What to do: {_markdown_text(page.what_to_do)}",
                 f"```text\n{page.example}\n```",
             ]
     return "\n\n".join(sections) + "\n"
 
 
-def markdown_text(text: str) -> str:
+def _markdown_text(text: str) -> str:
     """Plain text for Markdown, where '<', '*' and '__' would vanish.
 
-    >>> markdown_text("'<!DOCTYPE …>', '*.mat' and __MACOSX")
+    >>> _markdown_text("'<!DOCTYPE …>', '*.mat' and __MACOSX")
     "'\\\\<!DOCTYPE …>', '\\\\*.mat' and \\\\_\\\\_MACOSX"
     """
     return re.sub(r"[<*|]|(?<!\w)__", lambda match: "".join(f"\\{character}" for character in match[0]), text)

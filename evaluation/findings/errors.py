@@ -140,12 +140,12 @@ def redact(text: str, names: Iterable[str]) -> str:
     >>> redact("case 'P1_1', 'P1/P1_1.mat': not a MATLAB file", ["a", "P1", "P1_1"])
     "case '‹case›', '‹case›/‹case›.mat': not a MATLAB file"
     """
-    return Redactor(names).redact(text)
+    return _Redactor(names).redact(text)
 
 
 def redact_findings(findings: Iterable[Finding], names: Iterable[str]) -> tuple[Finding, ...]:
     """The findings with ``‹case›`` in the place of every name, to be grouped and cut to length afterwards."""
-    redactor = Redactor(names)
+    redactor = _Redactor(names)
 
     def redacted(finding: Finding) -> Finding:
         texts: dict[str, Any] = {key: redactor.redact(getattr(finding, key)) for key in TEXTS}
@@ -154,7 +154,7 @@ def redact_findings(findings: Iterable[Finding], names: Iterable[str]) -> tuple[
     return tuple(map(redacted, findings))
 
 
-class Redactor:
+class _Redactor:
     """Names to be taken out, ready for many texts."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -181,9 +181,9 @@ class Redactor:
         pieces, done, position = [], 0, 0
         while position < len(text):
             stop = 0
-            if not goes_on(text, position):
+            if not _goes_on(text, position):
                 stops = (position + length for length in self.lengths)
-                stop = next((s for s in stops if text[position:s] in names and not goes_on(text, s)), 0)
+                stop = next((s for s in stops if text[position:s] in names and not _goes_on(text, s)), 0)
             if stop and not (
                 text[position - 1 : position] == "{" and text[stop : stop + 1] == "}"
             ):  # a field of a pattern
@@ -208,12 +208,12 @@ class Redactor:
         for position in range(max(0, len(text) - self.lengths[0]), len(text) - LEAST_PART + 1):
             part = text[position:]
             index = bisect_left(names, part)
-            if not goes_on(text, position) and index < len(names) and names[index].startswith(part):
+            if not _goes_on(text, position) and index < len(names) and names[index].startswith(part):
                 return text[:position] + (STAND_IN if names is self.forwards else STAND_IN[::-1])
         return text
 
 
-def goes_on(text: str, position: int) -> bool:
+def _goes_on(text: str, position: int) -> bool:
     """Whether two neighbouring characters belong to one word or number."""
     if not 0 < position < len(text):
         return False

@@ -71,11 +71,11 @@ def general_path(keys: Sequence[str]) -> tuple[str, ...]:
         keys[1] = "<size>"
     if keys:
         keys[-1] = re.sub(r"_at_[0-9_e+]+_per_(image|mm2)$", "_at_<rate>", keys[-1])
-        keys[-1] = re.sub(r"_iou(\d+)(?:_(\d+))?((?:_\d+)*)$", general_thresholds, keys[-1])
+        keys[-1] = re.sub(r"_iou(\d+)(?:_(\d+))?((?:_\d+)*)$", _general_thresholds, keys[-1])
     return tuple(keys)
 
 
-def general_thresholds(match: re.Match[str]) -> str:
+def _general_thresholds(match: re.Match[str]) -> str:
     """iou72_5 is one threshold, 0.725; iou50_75 are several."""
     first, second, more = match.groups()
     return "_iou<thresholds>" if more or (second and int(second) > int(first)) else "_iou<threshold>"
@@ -85,7 +85,7 @@ def general_thresholds(match: re.Match[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PageSection:
+class _PageSection:
     """The words of a page, and its worked example.
 
     words       what it is, in place of the docstring of its formula; where a page has several metrics, before theirs
@@ -118,20 +118,20 @@ def page_text(file: str) -> str:
 
 
 @cache
-def words_of(family: str) -> tuple[str, str, Mapping[str, PageSection]]:
+def words_of(family: str) -> tuple[str, str, Mapping[str, _PageSection]]:
     """The title of a family, what all of its pages say, and the section of each page."""
     head, *sections = page_text(family).split("\n## ")
     title, _, text = head.removeprefix(f"# {family}: ").partition("\n\n")
     pages = (section.partition("\n") for section in sections)
-    return title, text.strip(), {page: section_of(content) for page, _, content in pages}
+    return title, text.strip(), {page: _section_of(content) for page, _, content in pages}
 
 
-def section_of(text: str) -> PageSection:
+def _section_of(text: str) -> _PageSection:
     match = SECTION.fullmatch(text.lstrip())
     if match is None:
         raise ValueError(f"{text!r} is no section with an example and sources")
     confidence = (entry.split(" ") for entry in (match["confidence"] or "").split(", ") if entry)
-    return PageSection(
+    return _PageSection(
         words=match["words"].strip(),
         picture=match["picture"],
         confidence={letter: float(value) for letter, value in confidence},
@@ -142,7 +142,7 @@ def section_of(text: str) -> PageSection:
     )
 
 
-def section(page: str) -> PageSection:
+def section(page: str) -> _PageSection:
     return words_of(metrics_by_page()[page][0].family)[2][page]
 
 
@@ -189,11 +189,11 @@ def terminal_index() -> str:
     """The pages with the first sentence of each, family by family; the end of ``evaluation explain``."""
     width = max(map(len, metrics_by_page())) + 2
     return "\n\n".join(
-        "\n".join([f"Metrics: {family}", *summaries(pages_of(family), width)]) for family in METRIC_FAMILIES
+        "\n".join([f"Metrics: {family}", *_summaries(pages_of(family), width)]) for family in METRIC_FAMILIES
     )
 
 
-def summaries(pages: Sequence[str], width: int = 0) -> list[str]:
+def _summaries(pages: Sequence[str], width: int = 0) -> list[str]:
     """A line for each page with its first sentence."""
     width = width or max(map(len, pages)) + 2
     return [f"  {page:{width}}{summary(page)}" for page in pages]
@@ -204,10 +204,10 @@ def word_text(word: str) -> str:
 
     A word of one metric gives its page; of several, a line for each, and what papers mean by it.
     """
-    wanted = plain_word(word)
-    family = next((name for name in METRIC_FAMILIES if plain_word(name) == wanted), None)
-    pages = pages_of(family) if family else [page for page in metrics_by_page() if wanted in words_of_page(page)]
-    rows = [(kind, cells) for kind, cells in rows_of_names() if wanted in map(plain_word, cells[0].split(", "))]
+    wanted = _plain_word(word)
+    family = next((name for name in METRIC_FAMILIES if _plain_word(name) == wanted), None)
+    pages = pages_of(family) if family else [page for page in metrics_by_page() if wanted in _words_of_page(page)]
+    rows = [(kind, cells) for kind, cells in _rows_of_names() if wanted in map(_plain_word, cells[0].split(", "))]
     if len(pages) == 1 and not rows:
         return terminal_page(pages[0])
     parts = ["# {}: {}\n\n{}".format(family, *words_of(family))] if family else []
@@ -217,52 +217,52 @@ def word_text(word: str) -> str:
         )
         parts.append(f"# {word} in papers\n\n{readings}\n\nThis list: {DOCUMENT}#{anchor(rows[0][0])}")
     if pages:
-        parts.append("\n".join(["Pages that 'evaluation explain' prints:", *summaries(pages)]))
+        parts.append("\n".join(["Pages that 'evaluation explain' prints:", *_summaries(pages)]))
     return "\n\n".join(parts)
 
 
 def known_words() -> list[str]:
     """All words that ``word_text`` knows."""
     of_pages = [page.rpartition(".")[2] for page in metrics_by_page()]
-    of_papers = [without_tags(name) for _, cells in rows_of_names() for name in cells[0].split(", ")]
+    of_papers = [_without_tags(name) for _, cells in _rows_of_names() for name in cells[0].split(", ")]
     return [*METRIC_FAMILIES, *dict.fromkeys([*of_pages, *of_papers])]
 
 
-def words_of_page(page: str) -> set[str]:
+def _words_of_page(page: str) -> set[str]:
     """The name of a metric as a word: ``hausdorff_px`` and ``hausdorff`` of segmentation.hausdorff_px."""
     name = page.rpartition(".")[2]
     return {
-        plain_word(name),
-        plain_word(re.sub("_(px|um)$", "", name)),
-        plain_word(re.sub("_(at|range)$", "", name)),
-        plain_word(page),
+        _plain_word(name),
+        _plain_word(re.sub("_(px|um)$", "", name)),
+        _plain_word(re.sub("_(at|range)$", "", name)),
+        _plain_word(page),
     }
 
 
 @cache
-def rows_of_names() -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _rows_of_names() -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The rows of the tables of names in papers: the heading of the table, and the cells."""
     rows, heading = [], ""
     for line in page_text("names").splitlines():
         if line.startswith("#"):
             heading = line.strip("# ")
         elif line.startswith("| ") and not line.startswith(("| ---", "| in papers")):
-            rows.append((heading, tuple(without_tags(cell) for cell in line.strip("| ").split(" | "))))
+            rows.append((heading, tuple(_without_tags(cell) for cell in line.strip("| ").split(" | "))))
     return tuple(rows)
 
 
-def without_tags(text: str) -> str:
+def _without_tags(text: str) -> str:
     """
-    >>> without_tags("F1<sub>agg</sub><sup>0.5</sup>")
+    >>> _without_tags("F1<sub>agg</sub><sup>0.5</sup>")
     'F1agg0.5'
     """
     return re.sub("</?su[bp]>", "", text)
 
 
-def plain_word(word: str) -> str:
+def _plain_word(word: str) -> str:
     """Strip a word of case, spaces and signs, which papers write as they like; the plus of AJI+ stays.
 
-    >>> plain_word("AP@0.5"), plain_word("mPQ+"), plain_word("F_d")
+    >>> _plain_word("AP@0.5"), _plain_word("mPQ+"), _plain_word("F_d")
     ('ap05', 'mpq+', 'fd')
     """
     return re.sub(r"[^\w+]|_", "", word.casefold())
@@ -332,38 +332,38 @@ def properties(metrics: Sequence[Metric]) -> Mapping[str, str]:
     if 0 < len(same) < len(metrics):
         swap = f"changes nothing in {', '.join(same)}, but changes the others"
     return {
-        "range": f"{bound(first.lowest)} to {first.limit or bound(first.highest)}",
+        "range": f"{_bound(first.lowest)} to {first.limit or _bound(first.highest)}",
         "better": BETTER[first.better],
         "unit": first.unit or "none",
-        **{side: value_text(value) for side, value in zip(SIDES, astuple(first.empty), strict=True)},
+        **{side: _value_text(value) for side, value in zip(SIDES, astuple(first.empty), strict=True)},
         "points instead of outlines": "undefined: `points-only`" if first.outlines else "the same",
         "one more false negative would": EFFECTS[first.missed],
         "one more false positive would": EFFECTS[first.spurious],
         "swapping reference and prediction": swap,
-        "a case that was not submitted": cost_of_missing(first),
+        "a case that was not submitted": _cost_of_missing(first),
     }
 
 
-def value_text(value: str | float | None) -> str:
+def _value_text(value: str | float | None) -> str:
     """Say in words what a metric is where there is nothing to compare."""
     if value is None:
         return "what the formula gives"
     return f"undefined: `{value}`" if value in UNDEFINED_REASONS else str(value)
 
 
-def bound(value: float | str | None) -> str:
+def _bound(value: float | str | None) -> str:
     """Write the end of a range of values, or the worst value, which may be the diagonal of the image."""
     if isinstance(value, str):
         return f"the diagonal of the image, {value[-2:]}"
     return f"{value:g}".replace("inf", "∞").replace("-", "−")
 
 
-def cost_of_missing(metric: Metric) -> str:
+def _cost_of_missing(metric: Metric) -> str:
     """What a missing case costs, in words."""
     scored = "is scored as if nothing had been found in it"
     if metric.worst is None and not metric.limit:
         return f"{scored}; there is no worst value to penalise"
-    worst = metric.limit or bound(metric.worst)
+    worst = metric.limit or _bound(metric.worst)
     if metric.counts_missed:
         return f"{scored}; a unit that is undefined for it has {worst}"
     return (

@@ -86,13 +86,13 @@ def compare(
       prediction: detection F1 0.667, IoU 1.000, PQ 0.667
     """
     check_workers(workers)
-    option, ignored = classes_text(classes), ignored_names(ignore)
+    option, ignored = _classes_text(classes), _ignored_names(ignore)
     if isinstance(reference, PATH_TYPES):
         if groups is not None:
             raise ValueError("groups are for arrays; with files, each patient is a folder")
         return compare_paths(
             Path(reference),
-            paths_in(prediction),
+            _paths_in(prediction),
             classes=option,
             ignore=ignored,
             iou=iou,
@@ -101,14 +101,14 @@ def compare(
         )
     if isinstance(prediction, PATH_TYPES):
         raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
-    named_models = models_by_name(reference, prediction)
+    named_models = _models_by_name(reference, prediction)
     numbers = {int(name) for name in ignored if name.removeprefix("-").isdecimal()}
-    images = SideReader("reference", set().union(*map(sizes_of, named_models.values())), numbers).read(reference)
+    images = _SideReader("reference", set().union(*map(_sizes_of, named_models.values())), numbers).read(reference)
     may_differ = isinstance(reference, Mapping) or len(images) < 2
     sizes = {name: image.instances.shape_yx for name, image in images.items()}
     below_0 = {number for number in numbers if number < 0}  # others are ids of nuclei in a prediction
     models = {
-        name: SideReader(f"{name!r}, image", {*sizes.values()} if may_differ else set(), below_0, sizes).read(model)
+        name: _SideReader(f"{name!r}, image", {*sizes.values()} if may_differ else set(), below_0, sizes).read(model)
         for name, model in named_models.items()
     }
     if not (images and models):
@@ -116,9 +116,9 @@ def compare(
     for name in (*images, *models, *(name for model in models.values() for name in model)):
         if not isinstance(name, str):
             raise ValueError(f"{name!r} cannot be the name of an image or of a model; expected text")
-    images = with_regions(images, "reference")
-    models = {model: with_regions(read, f"{model!r}, image") for model, read in models.items()}
-    side, sides = source_of(images), {model: source_of(read) for model, read in models.items()}
+    images = _with_regions(images, "reference")
+    models = {model: _with_regions(read, f"{model!r}, image") for model, read in models.items()}
+    side, sides = _source_of(images), {model: _source_of(read) for model, read in models.items()}
     not_scored = challenges.ignored_classes(side, ignored)
     known = {name.casefold() for name in side.classes}.union(*(image.ignored_labels for image in images.values()))
     if strange := [name for name in ignored if name.casefold() not in known]:
@@ -127,7 +127,7 @@ def compare(
     models = {model: {n: image.without(not_scored) for n, image in read.items()} for model, read in models.items()}
     read_sides = (images, *models.values())
     met = {key for read in read_sides for image in read.values() for key in image.classes}
-    option = option_for_numbers(option, met)
+    option = _option_for_numbers(option, met)
     planned = plan_classes(side, sides, option, not_scored)
     wanted = Wanted(iou, tuple(families), tuple(not_scored))
     regions = {name: image.region for name, image in images.items()}
@@ -135,11 +135,11 @@ def compare(
     findings += planned.findings
     results, parties = {}, parties_of(side, sides, planned)
     for party in parties:
-        tables = array_rules(party.plan, "reference/"), array_rules(party.plan, "")
+        tables = _array_rules(party.plan, "reference/"), _array_rules(party.plan, "")
         challenge = Challenge.build(resolve_preset(challenges.document_of(side, party, *tables, wanted)))
         of_reference = {name: image.with_ids(party.plan, f"reference {name!r}") for name, image in images.items()}
         for model in party.models:
-            check_images(model, models[model], images, named_models[model], may_differ=may_differ)
+            _check_images(model, models[model], images, named_models[model], may_differ=may_differ)
             lacking = tuple(name for name in images if name not in models[model])
             findings += unpaired(Pairing({}, {}, lacking, ()), model)
             made = {name: one.with_ids(party.plan, f"{model!r}, image {name!r}") for name, one in models[model].items()}
@@ -154,7 +154,7 @@ def compare(
 # --- arguments --------------------------------------------------------------------------------------------------------
 
 
-def classes_text(classes: Any) -> str | None:
+def _classes_text(classes: Any) -> str | None:
     """The classes as the option ``--classes`` has them. Raises ValueError."""
     if classes is None or isinstance(classes, str):
         return classes
@@ -164,7 +164,7 @@ def classes_text(classes: Any) -> str | None:
     return ",".join(names)
 
 
-def ignored_names(ignore: Any) -> tuple[str, ...]:
+def _ignored_names(ignore: Any) -> tuple[str, ...]:
     """Labels and classes as the option ``--ignore`` has them. Raises ValueError."""
     values = [ignore] if isinstance(ignore, str | int) else list(ignore) if isinstance(ignore, Iterable) else [None]
     if not all(isinstance(name, str | int | np.integer) for name in values):
@@ -172,7 +172,7 @@ def ignored_names(ignore: Any) -> tuple[str, ...]:
     return tuple(map(str, values))
 
 
-def paths_in(prediction: Any) -> dict[str, Path]:
+def _paths_in(prediction: Any) -> dict[str, Path]:
     """The paths of models by name. Raises ValueError."""
     paths = prediction if isinstance(prediction, list | tuple | Mapping) else [prediction]
     if not all(isinstance(path, PATH_TYPES) for path in (paths.values() if isinstance(paths, Mapping) else paths)):
@@ -186,7 +186,7 @@ def paths_in(prediction: Any) -> dict[str, Path]:
     return {name: Path(path) for name, path in paths.items()}
 
 
-def models_by_name(reference: Any, prediction: Any) -> dict[str, Any]:
+def _models_by_name(reference: Any, prediction: Any) -> dict[str, Any]:
     """Name the models of a prediction: it is a table of models, or one model of the same form as the reference."""
     if isinstance(prediction, Mapping):
         several = isinstance(reference, Mapping) and any(isinstance(images, Mapping) for images in prediction.values())
@@ -195,26 +195,26 @@ def models_by_name(reference: Any, prediction: Any) -> dict[str, Any]:
     return {"prediction": prediction}
 
 
-def option_for_numbers(option: str | None, keys: Set[str]) -> str | None:
+def _option_for_numbers(option: str | None, keys: Set[str]) -> str | None:
     """Classes that are named in order, with their numbers from 1 as other spellings if nuclei have numbers only.
 
     Raises ValueError for classes of nuclei that are not among them.
 
-    >>> option_for_numbers("tumour,stroma", {"1", "2"})
+    >>> _option_for_numbers("tumour,stroma", {"1", "2"})
     'tumour=1,stroma=2'
     """
     if option is None or challenges.is_none(option):
         return option
     plan = challenges.parsed_classes(option)
-    if keys and all(key.isdecimal() for key in keys) and not keys & ids_of(plan).keys():
+    if keys and all(key.isdecimal() for key in keys) and not keys & _ids_of(plan).keys():
         plan = [(name, [*aliases, str(number)]) for number, (name, aliases) in enumerate(plan, start=1)]
-    if unknown := sorted(key for key in keys if key.casefold() not in ids_of(plan)):
+    if unknown := sorted(key for key in keys if key.casefold() not in _ids_of(plan)):
         names = [word for name, more in plan for word in (name, *more)]
         raise ValueError(f"{unknown[:3]} are not among the classes {', '.join(names)}")
     return ",".join("=".join([name, *aliases]) for name, aliases in plan)
 
 
-def check_images(
+def _check_images(
     model: str, read: Mapping[str, Nuclei], images: Mapping[str, Nuclei], argument: Any, *, may_differ: bool
 ) -> None:
     """Refuse images that the reference lacks, and lists of another length. Raises ValueError."""
@@ -273,12 +273,12 @@ class Nuclei:
             return self.instances
         if self.keys is None and len(plan) > 1:
             raise ValueError(f"{where}: no classes, although there are several; give pairs (labels, classes)")
-        ids = ids_of(plan)
+        ids = _ids_of(plan)
         of_nuclei = [1] * len(self.instances) if self.keys is None else [ids[key.casefold()] for key in self.keys]
         return replace(self.instances, class_id=np.array(of_nuclei, np.int16))
 
 
-def with_regions(images: dict[str, Nuclei], where: str) -> dict[str, Nuclei]:
+def _with_regions(images: dict[str, Nuclei], where: str) -> dict[str, Nuclei]:
     """The images of a side of masks with a nucleus for each region of touching pixels, which is told.
 
     The values of class maps are the classes. Of other sides, images that look like masks are told.
@@ -303,7 +303,7 @@ def with_regions(images: dict[str, Nuclei], where: str) -> dict[str, Nuclei]:
     return made
 
 
-def source_of(images: Mapping[str, Nuclei]) -> Source:
+def _source_of(images: Mapping[str, Nuclei]) -> Source:
     """Describe what a side holds: its classes, names in the order in which they are met, numbers by size."""
     keys = distinct_names(key for image in images.values() for key in image.classes)
     classes = sorted(keys, key=lambda key: int(key) if key.isdecimal() else 0)
@@ -311,12 +311,12 @@ def source_of(images: Mapping[str, Nuclei]) -> Source:
     return Source(Path("arrays"), "label_image", ".npy", {}, cases, tuple(classes))
 
 
-def ids_of(plan: ClassNames) -> dict[str, int]:
+def _ids_of(plan: ClassNames) -> dict[str, int]:
     """Map every spelling of a class, in lower case, to its id."""
     return {word.casefold(): index for index, (name, more) in enumerate(plan, start=1) for word in (name, *more)}
 
 
-def array_rules(plan: ClassNames, below: str) -> dict[str, Any]:
+def _array_rules(plan: ClassNames, below: str) -> dict[str, Any]:
     """Write the rules of a side as if its arrays were files with a class map each."""
     rules: dict[str, Any] = {"format": "label_image", "files": f"{below}{{case}}.npy"}
     if len(plan) > 1:
@@ -328,10 +328,10 @@ def array_rules(plan: ClassNames, below: str) -> dict[str, Any]:
 # --- one image --------------------------------------------------------------------------------------------------------
 
 
-def key_of(value: Any) -> str:
+def _key_of(value: Any) -> str:
     """The name of a class, or its number as text.
 
-    >>> key_of("tumour"), key_of(np.uint8(3)), key_of(2.0)
+    >>> _key_of("tumour"), _key_of(np.uint8(3)), _key_of(2.0)
     ('tumour', '3', '2')
     """
     if isinstance(value, str) and value:
@@ -349,7 +349,7 @@ class Masks:
 
 
 @dataclass(frozen=True, slots=True)
-class SideReader:
+class _SideReader:
     """How the images of a side are read.
 
     where    the side, before what is wrong
@@ -370,23 +370,23 @@ class SideReader:
         """
         if isinstance(images, list) and not images:
             return {}
-        if isinstance(images, list) and not (are_records(images) or are_rows(images)):
-            stack = stack_of(images)
+        if isinstance(images, list) and not (are_records(images) or _are_rows(images)):
+            stack = _stack_of(images)
             is_one = stack is not None and axis_of_masks(stack, self.sizes) == 0
-            images = Masks(stack) if is_one else by_number(images)
+            images = Masks(stack) if is_one else _by_number(images)
         elif not isinstance(images, Mapping | Instances | list | tuple) and len(getattr(images, "shape", ())) > 2:
             try:
-                images = unstacked(as_array(images, "labels"), self.sizes)
+                images = _unstacked(as_array(images, "labels"), self.sizes)
             except ValueError as error:
                 raise ValueError(f"{self.where}: {error}") from None
-            images = by_number(images) if isinstance(images, list) else images
+            images = _by_number(images) if isinstance(images, list) else images
         if isinstance(images, Mapping):
             return {name: self.image(image, f"{self.where} {name!r}", name) for name, image in images.items()}
         return {"image": self.image(images, self.where, "image")}
 
     def image(self, image: Any, where: str, name: Any) -> Nuclei:
         """One image. Raises ValueError."""
-        labels, classes = labels_and_classes(image)
+        labels, classes = _labels_and_classes(image)
         are_two = isinstance(labels, list) and len(labels) == 2
         is_float = getattr(getattr(labels, "dtype", None), "kind", "") == "f"
         try:
@@ -394,10 +394,10 @@ class SideReader:
                 return Nuclei(labels, has_ids=True)
             if isinstance(labels, list) and not labels and name in self.shapes:
                 labels, classes = np.zeros(self.shapes[name], np.uint8), None
-            elif isinstance(labels, list) and (are_records(labels) or not are_rows(labels)):
+            elif isinstance(labels, list) and (are_records(labels) or not _are_rows(labels)):
                 labels = Masks(labels)
             elif not isinstance(labels, Masks) and (array := as_array(labels, "labels")).ndim > 2:
-                labels = Masks(array) if array.dtype.kind == "b" else unstacked(array, self.sizes)
+                labels = Masks(array) if array.dtype.kind == "b" else _unstacked(array, self.sizes)
                 if isinstance(labels, list):
                     got = f"labels of shape {array.shape} are {counted(len(labels), 'image')}"
                     raise ValueError(f"{got}; expected one, (H, W)")
@@ -412,7 +412,7 @@ class SideReader:
             of_masks = as_array(classes, "classes")
             if isinstance(classes, Mapping) or of_masks.shape != (labels.number,):
                 raise ValueError(f"classes of shape {of_masks.shape} for {labels.number} masks; expected one for each")
-            keys = [key_of(value) for value in of_masks.tolist()]
+            keys = [_key_of(value) for value in of_masks.tolist()]
             return Nuclei(labels.instances, tuple(keys[n - 1] for n in labels.instances.source_id), tuple(sorted(keys)))
         except ValueError as error:
             advice = "; labels with classes are a pair, (labels, classes)" * are_two
@@ -435,11 +435,11 @@ class SideReader:
         read = Nuclei(instances, None, (), runs, region, void_labels)
         if classes is None:
             return read
-        keys, met = keys_of_labels(instances, whole, classes)
-        return replace(read, keys=tuple(keys), classes=tuple(met), findings=about_class_map(whole, classes, where))
+        keys, met = _keys_of_labels(instances, whole, classes)
+        return replace(read, keys=tuple(keys), classes=tuple(met), findings=_about_class_map(whole, classes, where))
 
 
-def keys_of_labels(instances: Instances, labels: Array, classes: Any) -> tuple[list[str], list[str]]:
+def _keys_of_labels(instances: Instances, labels: Array, classes: Any) -> tuple[list[str], list[str]]:
     """The class of each label, and all classes that there are, from a table, a list or a class map. Raises ValueError.
 
     In a class map a nucleus has the class of most of its pixels that have one.
@@ -454,21 +454,21 @@ def keys_of_labels(instances: Instances, labels: Array, classes: Any) -> tuple[l
             raise ValueError(f"a table of classes has labels as keys, not {listed(classes, 3)}") from None
         if lacking := [label for label in present if label not in of_label]:
             raise ValueError(f"no class for the labels {lacking[:3]}")
-        met = [key_of(value) for value in of_label.values() if value not in (0, "", None)]
-        return [key_of(of_label[label]) for label in present], met
+        met = [_key_of(value) for value in of_label.values() if value not in (0, "", None)]
+        return [_key_of(of_label[label]) for label in present], met
     array = as_array(classes, "classes")
     try:
         values, index = np.unique(array, return_inverse=True)
     except TypeError:  # that cannot be sorted
         raise ValueError("classes are neither all names nor all numbers") from None
     is_class = [value not in (0, "") for value in values.tolist()]
-    met = [key_of(value) for value, is_one in zip(values.tolist(), is_class, strict=True) if is_one]
+    met = [_key_of(value) for value, is_one in zip(values.tolist(), is_class, strict=True) if is_one]
     if array.shape != labels.shape or array.ndim != 2:
         if array.shape != (len(present),):
             expected = "one for each label in ascending order, a table by label, or an image of the same shape"
             got = f"classes of shape {array.shape} for {counted(len(present), 'label')}"
             raise ValueError(f"{got}; expected {expected}")
-        return [key_of(value) for value in array.tolist()], met
+        return [_key_of(value) for value in array.tolist()], met
     numbers = np.where(is_class, np.cumsum(is_class), 0).astype(np.int16)
     number = majority_classes(instances, runs_of(numbers[index.reshape(labels.shape)]))
     if (number == 0).any():
@@ -478,7 +478,7 @@ def keys_of_labels(instances: Instances, labels: Array, classes: Any) -> tuple[l
     return [met[one - 1] for one in number.tolist()], met
 
 
-def about_class_map(labels: Array, classes: Any, where: str) -> tuple[Finding, ...]:
+def _about_class_map(labels: Array, classes: Any, where: str) -> tuple[Finding, ...]:
     """A warning if the second image of a pair has signs of being labels of another one.
 
     Such signs: each nucleus of the first, of which there are four or more, has a value of its own; most nuclei have
@@ -502,12 +502,12 @@ def about_class_map(labels: Array, classes: Any, where: str) -> tuple[Finding, .
     return (fault("no-class-map", where, got=got),)
 
 
-def by_number(images: list[Any]) -> dict[str, Any]:
+def _by_number(images: list[Any]) -> dict[str, Any]:
     digits = len(str(len(images) - 1))
     return {f"image_{index:0{digits}}": image for index, image in enumerate(images)}
 
 
-def unstacked(array: Array, sizes: Collection[Size]) -> Any:
+def _unstacked(array: Array, sizes: Collection[Size]) -> Any:
     """Tell what an array of three axes holds, by the same signs as in files of arrays.
 
     ``Masks``, a pair of ids and classes, or a list of labels. Raises ValueError for pictures and volumes.
@@ -515,7 +515,7 @@ def unstacked(array: Array, sizes: Collection[Size]) -> Any:
     shape = array.shape
     if not array.size and len(shape) == 3:
         return Masks(array)
-    array = array.reshape(long_sides(array))
+    array = array.reshape(_long_sides(array))
     if array.ndim == 2:
         return array
     if array.ndim != 3 or array.dtype.kind not in "biuf":
@@ -539,14 +539,14 @@ def unstacked(array: Array, sizes: Collection[Size]) -> Any:
     return Masks(content) if meaning in ("masks", "channels") else content
 
 
-def long_sides(array: Any) -> tuple[int, ...]:
+def _long_sides(array: Any) -> tuple[int, ...]:
     """List the axes of an array that are longer than 1, if these are two or more."""
     shape = tuple(getattr(array, "shape", ()))
     sides = tuple(side for side in shape if side != 1)
     return sides if len(sides) > 1 else shape
 
 
-def stack_of(images: list[Any]) -> Array | None:
+def _stack_of(images: list[Any]) -> Array | None:
     """Stack a list of boolean masks (H, W) of one size, (N, H, W); None if it is anything else."""
     shapes = {tuple(getattr(one, "shape", ())) for one in images}
     if len(shapes) != 1 or len(next(iter(shapes))) != 2 or isinstance(images[0], Instances):
@@ -555,7 +555,7 @@ def stack_of(images: list[Any]) -> Array | None:
     return np.stack(planes) if all(plane.dtype.kind == "b" for plane in planes) else None
 
 
-def sizes_of(images: Any) -> set[Size]:
+def _sizes_of(images: Any) -> set[Size]:
     """The sizes of images that have names, or of a single one, where they are clear at first sight."""
     if isinstance(images, list):
         return set()
@@ -568,7 +568,7 @@ def sizes_of(images: Any) -> set[Size]:
     return sizes
 
 
-def are_rows(parts: list[Any]) -> bool:
+def _are_rows(parts: list[Any]) -> bool:
     """Whether the parts of a list are the rows of one image, and not images or masks."""
 
     def is_row(part: Any) -> bool:
@@ -582,7 +582,7 @@ def are_rows(parts: list[Any]) -> bool:
     return all(map(is_row, parts))
 
 
-def labels_and_classes(image: Any) -> tuple[Any, Any]:
+def _labels_and_classes(image: Any) -> tuple[Any, Any]:
     """The labels and the classes of an image."""
     if isinstance(image, tuple):
         if len(image) != 2:

@@ -111,16 +111,16 @@ def compare_paths(
     Raises WrongUsage for what cannot be read or paired, SubmissionRejected or ChallengeBroken for faulty files.
     """
     with ExitStack() as stack:
-        stack.enter_context(told_without_challenge())
+        stack.enter_context(_told_without_challenge())
         workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-compare-")))
         if folder is not None and folder.exists() and any(folder.iterdir()):
             raise WrongUsage(fault("file-exists", quote(folder, 120), wording="folder-not-empty"))
         paths = [reference, *predictions.values()]
         skip_tables = challenges.is_none(classes)  # of predictions; those of the reference may call nuclei ambiguous
-        sides = look_at_sides(paths, workspace, skip_tables=skip_tables)
+        sides = _look_at_sides(paths, workspace, skip_tables=skip_tables)
         reference_side, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
-        of_models = {model: with_categories(side, reference_side) for model, side in of_models.items()}
-        check_ignored(reference_side, ignore)
+        of_models = {model: _with_categories(side, reference_side) for model, side in of_models.items()}
+        _check_ignored(reference_side, ignore)
         wanted = Wanted(
             iou, tuple(families), tuple(challenges.ignored_classes(reference_side, ignore)) if ignore else ()
         )
@@ -128,7 +128,7 @@ def compare_paths(
         parties = parties_of(reference_side, of_models, planned)
         results: dict[str, Result] = {}
         scenes: dict[str, Mapping[str, Scene]] = {}
-        tissue = link_tissue(reference_side, of_models, workspace / "tissue") if pictures else None
+        tissue = _link_tissue(reference_side, of_models, workspace / "tissue") if pictures else None
         signs = [line for side in sides for line in (f"Files of {quote(str(side.path), 120)}:", *side.signs)]
         notes: list[str] = signs if explain else []
         findings = list(planned.findings)
@@ -143,8 +143,8 @@ def compare_paths(
             for model, document in made.documents.items():
                 own = Challenge.build({**document, "cases": challenge.cases})
                 submitted = made.folder / "submissions" / model
-                real_names = names_of_files(made, model)
-                with told_of(model if len(of_models) > 1 else "", classes, real_names):
+                real_names = _names_of_files(made, model)
+                with _told_of(model if len(of_models) > 1 else "", classes, real_names):
                     result = score_submission(
                         made.folder,
                         submitted,
@@ -161,11 +161,11 @@ def compare_paths(
                     )
                     scenes[model] = shown.scenes
                 hints = hints_about_files(made.folder, submitted, result)
-                hints = [about_um(hint, of_models[model]) for hint in hints]
+                hints = [_about_um(hint, of_models[model]) for hint in hints]
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
-                asked = for_files(with_real_name(about_labels(one), real_names) for one in result.findings)
+                asked = for_files(_with_real_name(_about_labels(one), real_names) for one in result.findings)
                 results[model] = replace(result, challenge=challenge, findings=asked)
-                for words in filter(None, (about_overlaps(own, result), about_empty(result))):
+                for words in filter(None, (_about_overlaps(own, result), _about_empty(result))):
                     lost.setdefault(words, []).append(model)
             notes += made.notes
             findings += made.findings
@@ -174,7 +174,7 @@ def compare_paths(
         return comparison_of(results, parties, tuple(dict.fromkeys(notes)), findings, scenes)
 
 
-def link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -> Path:
+def _link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -> Path:
     """A folder with links to the pictures that lie beside the files of a case, or in a folder of pictures near them."""
     folder.mkdir()
     names: dict[str, str] = {}
@@ -189,7 +189,7 @@ def link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -
     return folder
 
 
-def look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) -> list[Source]:
+def _look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) -> list[Source]:
     """Look at reference and predictions. The sizes of images on one side tell how arrays of the other lie."""
 
     def look_at(path: Path, sizes: Collection[tuple[int, int]], *, is_reference: bool) -> Source:
@@ -197,13 +197,13 @@ def look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) 
         return look(path, folder, skip_tables=skip_tables and not is_reference, imports=True, sizes=sizes)
 
     reference = look_at(paths[0], (), is_reference=True)
-    predictions = [look_at(path, sizes_in(reference), is_reference=False) for path in paths[1:]]
+    predictions = [look_at(path, _sizes_in(reference), is_reference=False) for path in paths[1:]]
     if reference.is_stack or EACH_A_MASK in reference.imports:
-        reference = look_at(paths[0], set().union(*map(sizes_in, predictions)), is_reference=True)
+        reference = look_at(paths[0], set().union(*map(_sizes_in, predictions)), is_reference=True)
     return [reference, *predictions]
 
 
-def sizes_in(side: Source) -> set[tuple[int, int]]:
+def _sizes_in(side: Source) -> set[tuple[int, int]]:
     return set() if side.is_stack else {case.size_yx for case in side.cases.values() if case.size_yx is not None}
 
 
@@ -226,7 +226,7 @@ def parties_of(reference: Source, models: Mapping[str, Source], planned: ClassPl
     return parties
 
 
-def about_overlaps(challenge: Challenge, result: Result) -> str:
+def _about_overlaps(challenge: Challenge, result: Result) -> str:
     """A note if outlines of the reference lose pixels, since the files of models cannot hold that they overlap."""
     reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
     lost = sum(report.outlines_that_lost_pixels for report in reports)
@@ -237,7 +237,7 @@ def about_overlaps(challenge: Challenge, result: Result) -> str:
     return f"{why}: {outlines} (overlap = {challenge.reference.overlap})."
 
 
-def about_empty(result: Result) -> str:
+def _about_empty(result: Result) -> str:
     """A note if nothing is predicted in images that have nuclei, and have a prediction."""
     rule = next(iter(result.scores))
     counts = [(each.case.name, each.counts[rule]) for each in result.cases if not each.missing]
@@ -251,7 +251,7 @@ def about_empty(result: Result) -> str:
 
 
 @contextmanager
-def told_without_challenge() -> Iterator[None]:
+def _told_without_challenge() -> Iterator[None]:
     """Tell what is wrong in the words of somebody who has no challenge."""
     try:
         yield
@@ -261,21 +261,21 @@ def told_without_challenge() -> Iterator[None]:
 
 
 @contextmanager
-def told_of(model: str, classes: str | None, real_names: Mapping[str, str]) -> Iterator[None]:
+def _told_of(model: str, classes: str | None, real_names: Mapping[str, str]) -> Iterator[None]:
     """Put the name of a model before what is wrong with its files ("": there is only one), and what
     ``--classes``, whose value is ``classes``, can do behind what is wrong with the classes of nuclei."""
     try:
         yield
     except (SubmissionRejected, ChallengeBroken) as error:
-        findings = [with_real_name(about_labels(finding), real_names) for finding in error.findings]
-        findings = findings if challenges.is_none(classes) else [with_advice(finding) for finding in findings]
+        findings = [_with_real_name(_about_labels(finding), real_names) for finding in error.findings]
+        findings = findings if challenges.is_none(classes) else [_with_advice(finding) for finding in findings]
         if model and isinstance(error, SubmissionRejected):
             findings = [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in findings]
         error.findings = tuple(findings)
         raise
 
 
-def names_of_files(made: challenges.MadeChallenge, model: str) -> dict[str, str]:
+def _names_of_files(made: challenges.MadeChallenge, model: str) -> dict[str, str]:
     """What the files of a made challenge are called in messages, and their own names, for those of another suffix.
 
     The suffix is that of their content: ``a.png`` that holds a TIFF, or that was written as an array, is another one.
@@ -289,7 +289,7 @@ def names_of_files(made: challenges.MadeChallenge, model: str) -> dict[str, str]
     return names
 
 
-def with_real_name(finding: Finding, real_names: Mapping[str, str]) -> Finding:
+def _with_real_name(finding: Finding, real_names: Mapping[str, str]) -> Finding:
     """A finding with the names that the files have where they lie."""
     where = finding.where
     for made, real in real_names.items():
@@ -297,7 +297,7 @@ def with_real_name(finding: Finding, real_names: Mapping[str, str]) -> Finding:
     return finding if where == finding.where else replace(finding, where=where)
 
 
-def check_ignored(reference: Source, ignore: Sequence[str]) -> None:
+def _check_ignored(reference: Source, ignore: Sequence[str]) -> None:
     """Refuse what ``--ignore`` cannot name in the files of a reference. Raises WrongUsage."""
     known = {name.casefold() for name in reference.classes}
     for name in ignore:
@@ -309,14 +309,14 @@ def check_ignored(reference: Source, ignore: Sequence[str]) -> None:
             continue
         if may_be_label and not int(name):
             raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", wording="background"))
-        if not (may_be_label or may_be_region) or not any(has_in_it(file, name) for file in reference.files()):
+        if not (may_be_label or may_be_region) or not any(_has_in_it(file, name) for file in reference.files()):
             label = "the number of a label, such as 255" if reference.format == "label_image" else ""
             classes = f"a class of its nuclei ({listed(reference.classes, 20)})" if reference.classes else ""
             expected = " or ".join(filter(None, (label, classes))) or "a reference with classes"
             raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", expected=expected))
 
 
-def has_in_it(file: SourceFile, name: str) -> bool:
+def _has_in_it(file: SourceFile, name: str) -> bool:
     """Whether a file contains what ``--ignore`` names: a label, or the name of a class."""
     if file.detected.format == "label_image":
         array = pixels_of(file, as_colours=False)
@@ -326,7 +326,7 @@ def has_in_it(file: SourceFile, name: str) -> bool:
     return any(word.casefold() in text.casefold() for word in (f'"{name}"', json.dumps(name)))
 
 
-def about_labels(finding: Finding) -> Finding:
+def _about_labels(finding: Finding) -> Finding:
     """Put what ``--ignore`` can do behind a question about a label of the reference."""
     if finding.code not in ("negative-label", "not-annotated") or "'reference/" not in finding.where:
         return finding
@@ -334,7 +334,7 @@ def about_labels(finding: Finding) -> Finding:
     return replace(finding, fix=f"{finding.fix} If it is not annotated: --ignore {label[-1]}.")
 
 
-def about_um(hint: Finding, side: Source) -> Finding:
+def _about_um(hint: Finding, side: Source) -> Finding:
     """Put a call that makes px of um behind a hint that the coordinates of GeoJSON may be um."""
     larger = re.search(r"([0-9]+) times as large, .* are these um", hint.fix)
     if larger is None or side.format != "geojson" or side.imports:
@@ -343,7 +343,7 @@ def about_um(hint: Finding, side: Source) -> Finding:
     return replace(hint, fix=f"{hint.fix} If so, this writes px into a folder px: {call}")
 
 
-def with_advice(finding: Finding) -> Finding:
+def _with_advice(finding: Finding) -> Finding:
     if finding.code == "instance-without-class":
         return replace(finding, fix=f"{finding.fix} Or leave classes out: --classes none.")
     if finding.code != "unknown-class":
@@ -368,7 +368,7 @@ def model_names(paths: Sequence[Path]) -> dict[str, Path]:
     return names
 
 
-def with_categories(prediction: Source, reference: Source) -> Source:
+def _with_categories(prediction: Source, reference: Source) -> Source:
     """Results of COCO with the names that the reference has for the ids of their classes."""
     known = reference.categories
     if prediction.categories or not (prediction.classes and set(prediction.classes) <= set(known)):
@@ -415,7 +415,7 @@ class Comparison:
         cases = len(self.challenge.cases)
         lines = [f"Comparison of {counted(cases, 'image')}{', means' * (cases > 1)}"]
         for model, result in self.results.items():
-            values = zip(SHORT, values_at(result, [f"{path}.{AGGREGATION}" for path in SHORT]), strict=True)
+            values = zip(SHORT, _values_at(result, [f"{path}.{AGGREGATION}" for path in SHORT]), strict=True)
             shown = ", ".join(f"{metric_title(path)} {value:.3f}" for path, value in values if value is not None)
             lines.append(f"  {model}: {shown or 'no nuclei'}")
         return "\n".join(lines)
@@ -469,7 +469,7 @@ class Comparison:
         from evaluation.report.submission import comparison_page
 
         documents = self.details()
-        with objects_of(self.results) as paths:
+        with _objects_of(self.results) as paths:
             nuclei = {model: read_nuclei(path, documents[model]) for model, path in paths.items()}
         cases = self.challenge.cases
         return comparison_page(
@@ -537,18 +537,18 @@ def comparison_of(
             for model, one in ranked.items()
         ]
         paths = [column.path for column in challenge.ranking.columns]
-        shown = [Unranked(model, "other-rules", NO_PLACE, values_at(results[model], paths)) for model in apart]
+        shown = [Unranked(model, "other-rules", NO_PLACE, _values_at(results[model], paths)) for model in apart]
         board = board_of_challenge(challenge, challenge.ranking, teams, shown, ())
-        with objects_of(results) as objects:
+        with _objects_of(results) as objects:
             board = with_pairs(board, challenge, challenge.ranking, objects, alike=False)
-    reported = [*findings, *(of_model(one, model, results) for model in results for one in results[model].findings)]
+    reported = [*findings, *(_of_model(one, model, results) for model in results for one in results[model].findings)]
     if any(finding.code == "not-paired" for finding in findings):
         reported = [finding for finding in reported if finding.code != "missing-case-worst"]  # the same in other words
     return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(reported)), board, scenes or {})
 
 
 @contextmanager
-def objects_of(results: Mapping[str, Result]) -> Iterator[dict[str, Path]]:
+def _objects_of(results: Mapping[str, Result]) -> Iterator[dict[str, Path]]:
     """The objects.csv of each model, as long as the block lasts."""
     with tempfile.TemporaryDirectory(prefix="evaluation-compare-") as scratch:
         paths = {model: Path(scratch) / f"{number}.csv" for number, model in enumerate(results)}
@@ -557,14 +557,14 @@ def objects_of(results: Mapping[str, Result]) -> Iterator[dict[str, Path]]:
         yield paths
 
 
-def of_model(finding: Finding, model: str, models: Mapping[str, Result]) -> Finding:
+def _of_model(finding: Finding, model: str, models: Mapping[str, Result]) -> Finding:
     """A finding with the name of the model, if there are several and it is not of the reference."""
     if len(models) == 1 or "'reference/" in finding.where:
         return finding
     return replace(finding, where=f"prediction {quote(model)}, {finding.where}")
 
 
-def values_at(result: Result, paths: Sequence[str]) -> tuple[float | None, ...]:
+def _values_at(result: Result, paths: Sequence[str]) -> tuple[float | None, ...]:
     """The values at paths of metrics.json; None where a result has no such number."""
 
     def value(path: str) -> float | None:
@@ -581,21 +581,21 @@ def for_files(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(
         replace(
             one,
-            where=without_challenge_words(one.where),
-            got=without_challenge_words(one.got),
-            expected=without_challenge_words(one.expected),
-            fix=OF_ORGANISERS.sub("", without_challenge_words(one.fix)).strip(),
+            where=_without_challenge_words(one.where),
+            got=_without_challenge_words(one.got),
+            expected=_without_challenge_words(one.expected),
+            fix=OF_ORGANISERS.sub("", _without_challenge_words(one.fix)).strip(),
         )
         for one in findings
     )
 
 
-def without_challenge_words(text: str) -> str:
+def _without_challenge_words(text: str) -> str:
     """Remove from a text what only a challenge has.
 
-    >>> without_challenge_words("at most 32 (limits.json_depth in challenge.toml)")
+    >>> _without_challenge_words("at most 32 (limits.json_depth in challenge.toml)")
     'at most 32'
-    >>> without_challenge_words("Make the file smaller; organisers can raise limits.bytes_per_file in challenge.toml.")
+    >>> _without_challenge_words("Make the file smaller; organisers can raise limits.bytes_per_file in challenge.toml.")
     'Make the file smaller; a challenge may have a higher limit.'
     """
     for pattern, words in PHRASES:

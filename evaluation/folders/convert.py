@@ -71,7 +71,7 @@ WITH_CHALLENGE = "Give --challenge, whose cases.csv names the images and their s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Encoded:
+class _Encoded:
     """The files of a case by what goes behind its name, and how many nuclei they hold.
 
     nuclei, left   how many were read, and how many of them are in the files
@@ -84,7 +84,7 @@ class Encoded:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversion:
+class _Conversion:
     """The files that were written, warnings about what is not in them, and the numbers of the classes in class maps.
 
     replaced  those of the files that were there before
@@ -97,7 +97,7 @@ class Conversion:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Writer:
+class _Writer:
     """How nuclei are written.
 
     origin       where whole coordinates lie in what is written
@@ -114,7 +114,7 @@ class Writer:
     colours: Sequence[str | None]
     scored: int
 
-    def encode(self, case: Case, parts: Sequence[Part], annotations: Annotations, where: str) -> Encoded:
+    def encode(self, case: Case, parts: Sequence[Part], annotations: Annotations, where: str) -> _Encoded:
         """The files of a case, of whose ``annotations`` the ``parts`` lie in its image.
 
         where  what loses probabilities, for messages
@@ -124,13 +124,13 @@ class Writer:
         place = f"case {quote(case.name)}"
         if any(isinstance(part, model.Counts) for part in parts):
             raise refused("unsupported-shape", place, wording="only-numbers")
-        lost = lost_numbers(annotations.parts, self.target, where)
+        lost = _lost_numbers(annotations.parts, self.target, where)
         rules: dict[str, Any] = {key: self.rules.value(key) or usual for key, usual in NOT_SAID.items()}
         if self.target in DRAWN and len(parts) == 1 and isinstance(outlines := parts[0], Outlines):
             points = placed_vertices(outlines.points_xy, vertices=rules["vertices"], origin=rules["origin"])
             class_id, number = self.named(outlines.class_id), len(outlines)
             moved = replace(outlines, points_xy=points + SHIFT[self.origin], class_id=class_id)
-            return Encoded(self.encode_outlines(moved, place), number, number, (*annotations.findings, *lost))
+            return _Encoded(self.encode_outlines(moved, place), number, number, (*annotations.findings, *lost))
         with library_faults():
             converted = convert_parts(parts, case.shape_yx, **rules, where=place)
         instances = replace(converted.instances, class_id=self.named(converted.instances.class_id))
@@ -149,7 +149,7 @@ class Writer:
         except MemoryError:
             height, width = case.shape_yx
             raise InputFault(fault("too-large", place, wording="for-memory", height=height, width=width)) from None
-        return Encoded(files, nuclei, written_nuclei, (*annotations.findings, *outside, *lost))
+        return _Encoded(files, nuclei, written_nuclei, (*annotations.findings, *outside, *lost))
 
     def named(self, class_id: Int16) -> Int16:
         """Class ids as indices in ``class_names``, from 1."""
@@ -169,7 +169,7 @@ class Writer:
             points = outlines.points_xy + (SHIFT[self.origin] - SHIFT["pixel_corner"])
             return self.encode_outlines(replace(outlines, points_xy=points), where)
         if target == "label_tiff":
-            numbers = list(class_numbers(names).values())
+            numbers = list(_class_numbers(names).values())
             labels = write_label_tiff(instances, where=where)
             return {suffix: labels, f"_class{suffix}": write_class_tiff(instances, numbers, where=where)}
         count = np.bincount(instances.class_id, minlength=len(names) + 1).tolist()
@@ -185,9 +185,9 @@ class Writer:
         return {TARGETS[self.target]: write_polygons_json(outlines, self.class_names, "nuclei", where=where)}
 
 
-def write_all(
-    folder: Path, encoded: Iterable[tuple[str, Encoded]], names: Sequence[str], sources: set[Path], where: str
-) -> Conversion:
+def _write_all(
+    folder: Path, encoded: Iterable[tuple[str, _Encoded]], names: Sequence[str], sources: set[Path], where: str
+) -> _Conversion:
     """Write the files of all cases, whose names stand before them, into a folder, or none.
 
     sources  files that are converted, and so not overwritten
@@ -213,13 +213,13 @@ def write_all(
         if nuclei and not written_nuclei:
             raise ConversionRefused(fault("everything-outside", where, wording="image", nuclei=nuclei))
         replaced = frozenset(filter(Path.exists, written))
-    return Conversion(tuple(written), tuple(findings), class_numbers(names), replaced)
+    return _Conversion(tuple(written), tuple(findings), _class_numbers(names), replaced)
 
 
-def class_numbers(names: Sequence[str]) -> dict[str, int]:
+def _class_numbers(names: Sequence[str]) -> dict[str, int]:
     """Number the classes in a class map: by their names if all of these are numbers, else by their place.
 
-    >>> class_numbers(["tumour", "stroma"]), class_numbers(["4", "2"])
+    >>> _class_numbers(["tumour", "stroma"]), _class_numbers(["4", "2"])
     ({'tumour': 1, 'stroma': 2}, {'4': 4, '2': 2})
     """
     if all(re.fullmatch("[1-9][0-9]{0,3}", name) for name in names):
@@ -227,7 +227,7 @@ def class_numbers(names: Sequence[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(names, start=1)}
 
 
-def lost_numbers(parts: Sequence[Part], target: Target, where: str) -> list[Finding]:
+def _lost_numbers(parts: Sequence[Part], target: Target, where: str) -> list[Finding]:
     """Warn of probabilities for which the written format has no place."""
     lost = []
     for key, words, targets in (
@@ -253,7 +253,7 @@ def convert_challenge(
     *,
     origin: OriginRule = "pixel_corner",
     overlap: model.OverlapRule | None = None,
-) -> Conversion:
+) -> _Conversion:
     """Write every case of a submission, or of the reference (``source`` None), in another format.
 
     Raises ConversionRefused with all that is wrong with what is read, or has no place in the other format.
@@ -263,11 +263,11 @@ def convert_challenge(
     ignored = challenge.reference.ignore.classes
     names = [*challenge.class_names, *ignored]
     colours = [*(scored.colour for scored in challenge.classes), *[None] * len(ignored)]
-    writer = Writer(target, origin, overlap, rules, names, colours, len(challenge.classes))
+    writer = _Writer(target, origin, overlap, rules, names, colours, len(challenge.classes))
     with faults_as(ConversionRefused):
-        readers, findings, sources = readers_of_cases(challenge, folder, source)
+        readers, findings, sources = _readers_of_cases(challenge, folder, source)
 
-    def encoded() -> Iterator[tuple[str, Encoded]]:
+    def encoded() -> Iterator[tuple[str, _Encoded]]:
         faults: list[Finding] = []
         for case, read in readers:
             try:
@@ -281,14 +281,14 @@ def convert_challenge(
         if faults:
             raise ConversionRefused(*faults)
 
-    done = write_all(output, encoded(), names, sources, side)
+    done = _write_all(output, encoded(), names, sources, side)
     return replace(done, findings=(*findings, *done.findings))
 
 
 CaseReader = tuple[Case, Callable[[], Annotations]]
 
 
-def readers_of_cases(
+def _readers_of_cases(
     challenge: Challenge, folder: Path, source: Path | None
 ) -> tuple[list[CaseReader], list[Finding], set[Path]]:
     """List every case that has files with a function that reads it; also warnings, and the paths of the files."""
@@ -332,7 +332,7 @@ def convert_file(
     spacing_um: float | None = None,
     origin: OriginRule = "pixel_corner",
     overlap: model.OverlapRule | None = None,
-) -> Conversion:
+) -> _Conversion:
     """Convert one file that holds one case. Classes keep their names; without ``class_names`` those of the file count.
 
     format   the format of ``source``; None: what ``detect_format`` finds
@@ -344,7 +344,7 @@ def convert_file(
     """
     options, original = dict(options or {}), source
     hints = {"other-case": WITH_CHALLENGE, "overlap-in-label-map": "The option is --overlap."}
-    with ExitStack() as stack, refused_with(hints, original):
+    with ExitStack() as stack, _refused_with(hints, original):
         workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-convert-")))
         file = look_at_file(original, workspace, format=format, dataset=options.pop(DATASET, None))
         source, detected = file.path, file.detected
@@ -355,7 +355,7 @@ def convert_file(
             numbered = class_names or list(map(str, range(1, max(numbers, default=0) + 1)))
             values = {name: number for number, name in enumerate(numbered, start=1)}
             options |= {"class_values": values} if numbers else {}
-        rules = rules_for(name, {**detected.keys, **options}, source)
+        rules = _rules_for(name, {**detected.keys, **options}, source)
         if rules.are_counts:
             raise refused("unsupported-shape", quote(original.name, 120), wording="only-numbers")
         if rules.value("shape") == "outline" and "shape" not in options:
@@ -377,7 +377,7 @@ def convert_file(
             case = Case(stem, stem, *(size_yx or UNKNOWN_YX), spacing_um, index=0)
             of_classes = None if file.classes is None else np.load(file.classes, allow_pickle=False)
             if of_classes is None and name == "label_image":
-                of_classes = classes_in_npz(stream, request, case)
+                of_classes = _classes_in_npz(stream, request, case)
             if of_classes is not None and (numbers := whole_values(of_classes)):
                 names = names or list(map(str, range(1, max(numbers) + 1)))
                 request = replace(request, classes=class_table(rules, names))
@@ -392,17 +392,17 @@ def convert_file(
             told = fault("unsupported-shape", request.where, wording="all-left-out", count=left_out)
             raise InputFault(*annotations.findings, told)
         hints.pop("unsupported-shape", None)
-        writer = Writer(target, origin, overlap, rules, names, [None] * len(names), len(names))
+        writer = _Writer(target, origin, overlap, rules, names, [None] * len(names), len(names))
         encoded = writer.encode(case, parts, annotations, request.where)
-        if not request.classes.names and tells_class_probabilities(source, name):
+        if not request.classes.names and _tells_class_probabilities(source, name):
             lost = fault("left-out", request.where, wording="unnamed-probabilities")
             encoded = replace(encoded, findings=(*encoded.findings, lost))
     base = output.with_suffix("") if output.suffix.lower() in OUTPUT_SUFFIXES else output
-    return write_all(base.parent, [(base.name, encoded)], names, {original.resolve()}, request.where)
+    return _write_all(base.parent, [(base.name, encoded)], names, {original.resolve()}, request.where)
 
 
 @contextmanager
-def refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
+def _refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
     """Raise what is wrong with a file as ConversionRefused, with what can be done by its code."""
     try:
         yield
@@ -415,7 +415,7 @@ def refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
         ) from None
 
 
-def tells_class_probabilities(source: Path, format: str) -> bool:
+def _tells_class_probabilities(source: Path, format: str) -> bool:
     """Whether the text of a file has probabilities of classes, which cannot be read if no class is named."""
     if (word := PROBABILITY_WORDS.get(format)) is None:
         return False
@@ -428,7 +428,7 @@ def tells_class_probabilities(source: Path, format: str) -> bool:
     return False
 
 
-def classes_in_npz(stream: BinaryIO, request: Request, case: Case) -> npt.NDArray[Any] | None:
+def _classes_in_npz(stream: BinaryIO, request: Request, case: Case) -> npt.NDArray[Any] | None:
     """The classes in an .npz file that has an array of them beside that of the ids. Raises InputFault."""
     stream.seek(0)
     if suffix_of(request.name) != ".npz":
@@ -457,7 +457,7 @@ def class_table(rules: FormatRules, names: list[str]) -> ClassTable:
     return replace(looked.met_classes(rules, names), names=tuple(names), ids=ids, values=values)
 
 
-def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
+def _rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
     """The rules of a format, with the usual values for what is not given. Raises WrongUsage."""
     if name not in FORMATS:
         raise WrongUsage(fault("unknown-format", "--from", name=name, known=FORMATS))

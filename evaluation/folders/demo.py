@@ -60,7 +60,7 @@ def is_demo(challenge_folder: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class DemoOutcome:
+class _DemoOutcome:
     """metrics.json of the three teams, their leaderboard, and where all is written."""
 
     results: dict[str, dict[str, Any]]
@@ -99,7 +99,7 @@ class DemoOutcome:
         return lines
 
 
-def run_demo(output: Path | None, *, workers: int | None = None, progress: Progress | None = None) -> DemoOutcome:
+def run_demo(output: Path | None, *, workers: int | None = None, progress: Progress | None = None) -> _DemoOutcome:
     """Write a challenge and its teams to ``output`` (None: to a temporary folder), and score and rank them."""
     with tempfile.TemporaryDirectory(prefix="evaluation-demo-") as temporary:
         folder = output or Path(temporary)
@@ -107,4 +107,4 @@ def run_demo(output: Path | None, *, workers: int | None = None, progress: Progr
         board = score_and_rank(challenge, folder / "submissions", folder, workers=workers, progress=progress)
         write_board(folder, board)
         results = {team: read_metrics(folder / "results" / team / "metrics.json", where=team) for team in TEAMS}
-    return DemoOutcome(results, board, output)
+    return _DemoOutcome(results, board, output)

@@ -91,7 +91,7 @@ class TriedImage:
 
 
 @dataclass(frozen=True, slots=True)
-class Undoing:
+class _Undoing:
     """A change of a prediction: x and y are swapped, then scaled (below 0: mirrored) and moved, px.
 
     ``words`` tell what was done, ``question`` what the mistake may be. What is mirrored stays inside its image.
@@ -135,14 +135,14 @@ class Undoing:
 
 
 CHANGES = (
-    Undoing("transposed", "are rows and columns, or x and y, swapped?", swap=True),
-    Undoing("mirrored left to right", "was the image flipped?", scale_xy=(-1, 1)),
-    Undoing("mirrored top to bottom", "was the image flipped, or does y count from below?", scale_xy=(1, -1)),
-    Undoing("turned by 180 degrees", "was the image turned?", scale_xy=(-1, -1)),
-    Undoing("turned by 90 degrees", "was the image turned?", swap=True, scale_xy=(-1, 1)),
-    Undoing("turned by 270 degrees", "was the image turned?", swap=True, scale_xy=(1, -1)),
+    _Undoing("transposed", "are rows and columns, or x and y, swapped?", swap=True),
+    _Undoing("mirrored left to right", "was the image flipped?", scale_xy=(-1, 1)),
+    _Undoing("mirrored top to bottom", "was the image flipped, or does y count from below?", scale_xy=(1, -1)),
+    _Undoing("turned by 180 degrees", "was the image turned?", scale_xy=(-1, -1)),
+    _Undoing("turned by 90 degrees", "was the image turned?", swap=True, scale_xy=(-1, 1)),
+    _Undoing("turned by 270 degrees", "was the image turned?", swap=True, scale_xy=(1, -1)),
     *(
-        Undoing(f"{factor:g} times as large", "is the image of another size or magnification, or are these um?",
+        _Undoing(f"{factor:g} times as large", "is the image of another size or magnification, or are these um?",
                scale_xy=(factor, factor))
         for factor in (2, 4, 0.5, 0.25)
     ),
@@ -161,7 +161,7 @@ def hints_about_files(folder: Path, submission: Path, result: Result) -> list[Fi
     if are_points and not isinstance(challenge.matching.rules[0], RadiusRule):
         return classes_hint(result)
     try:
-        return [*hints_about(lambda: read_some(challenge, folder, submission), result), *classes_hint(result)]
+        return [*hints_about(lambda: _read_some(challenge, folder, submission), result), *classes_hint(result)]
     except (InputFault, OSError):
         return []
 
@@ -169,10 +169,10 @@ def hints_about_files(folder: Path, submission: Path, result: Result) -> list[Fi
 def hint_about_size(challenge: Challenge, folder: Path, submission: Path, own_sizes: Mapping[str, Size]) -> str:
     """Say how predictions of other sizes than their images, by case, would fit; "" if nothing that was tried fits."""
     try:
-        images = read_some(challenge, folder, submission, own_sizes)
+        images = _read_some(challenge, folder, submission, own_sizes)
     except (InputFault, OSError):
         return ""
-    return what_would_fit(images) if images else ""
+    return _what_would_fit(images) if images else ""
 
 
 def hints_about(look: Callable[[], list[TriedImage]], result: Result) -> list[Finding]:
@@ -190,12 +190,12 @@ def hints_about(look: Callable[[], list[TriedImage]], result: Result) -> list[Fi
     images = look()
     if not images:
         return []
-    if background := background_hint(images):
+    if background := _background_hint(images):
         return background
-    return (what_would_match(images) if few else []) or half_pixel(images)
+    return (_what_would_match(images) if few else []) or _half_pixel(images)
 
 
-def read_some(
+def _read_some(
     challenge: Challenge, folder: Path, submission: Path, own_sizes: Mapping[str, Size] | None = None
 ) -> list[TriedImage]:
     """Read up to four images with nuclei on both sides; with ``own_sizes``, px, only predictions of these sizes.
@@ -234,11 +234,11 @@ def read_some(
 Attempts = Iterable[tuple[str, str, list[Instances]]]  # what was done, what the mistake may be, and the predictions
 
 
-def what_would_match(images: Sequence[TriedImage]) -> list[Finding]:
+def _what_would_match(images: Sequence[TriedImage]) -> list[Finding]:
     """Warn of the change of the predictions under which by far more nuclei match, if there is such a change."""
     radius_px = images[0].radius_px
     now = share(images, [image.prediction() for image in images])
-    best, advice = best_of(attempts(images), images, "it is {}")
+    best, advice = _best_of(attempts(images), images, "it is {}")
     least = FEW_MATCHED if radius_px is not None else CLEARLY_MORE  # within a radius some match by chance
     if best < max(least, min(3 * now, now + CLEARLY_MORE)):
         return []
@@ -247,25 +247,25 @@ def what_would_match(images: Sequence[TriedImage]) -> list[Finding]:
     return [fault("nearly-nothing-matches", HINTED_SIDE, got=got, fix=advice)]
 
 
-def what_would_fit(images: Sequence[TriedImage]) -> str:
+def _what_would_fit(images: Sequence[TriedImage]) -> str:
     """Say how predictions of another size than their images would match; "" if they do not."""
-    best, advice = best_of(fits(images), images, "IoU > 0.5 for {} of the nuclei")
+    best, advice = _best_of(_fits(images), images, "IoU > 0.5 for {} of the nuclei")
     return advice if best >= CLEARLY_MORE else ""
 
 
-def best_of(tried: Attempts, images: Sequence[TriedImage], words: str) -> tuple[float, str]:
+def _best_of(tried: Attempts, images: Sequence[TriedImage], words: str) -> tuple[float, str]:
     """Find the best attempt, and return the share of the nuclei that match under it, and a sentence about it.
 
     The best is that under which the most nuclei match, of those with as many the one under which they fit best.
     ``words``: of the share, in the place of {}.
     """
-    shares = [(share(images, made), mean_fit(images, made), done, question) for done, question, made in tried]
+    shares = [(share(images, made), _mean_fit(images, made), done, question) for done, question, made in tried]
     matched, _, done, question = max(shares, key=lambda attempt: attempt[:2])
     number = "1 image was" if len(images) == 1 else f"{len(images)} images were"
     return matched, f"{done[0].upper()}{done[1:]}, {words.format(percent(matched))} ({number} tried): {question}"
 
 
-def fits(images: Sequence[TriedImage]) -> Attempts:
+def _fits(images: Sequence[TriedImage]) -> Attempts:
     """Yield predictions of another size than their images transposed, laid on the image, and resized."""
     labels = [painted(image.prediction()) for image in images]
     if all(image.own_yx == image.shape_yx[::-1] for image in images):
@@ -277,11 +277,11 @@ def fits(images: Sequence[TriedImage]) -> Attempts:
         "laid on the middle of the reference": [(y // 2, x // 2) for y, x in gaps],
         "laid with its lower right corner on that of the reference": [(y, x) for y, x in gaps],
     }
-    if shift := likely_shift(images):
-        places[words_of_shift(shift)] = [(int(shift[1]), int(shift[0]))] * len(gaps)
+    if shift := _likely_shift(images):
+        places[_words_of_shift(shift)] = [(int(shift[1]), int(shift[0]))] * len(gaps)
     question = "was the image cropped or padded? Cut or pad the labels so."
     for words, at in places.items():
-        laid = [laid_at(own, where, image.shape_yx) for own, where, image in zip(labels, at, images, strict=True)]
+        laid = [_laid_at(own, where, image.shape_yx) for own, where, image in zip(labels, at, images, strict=True)]
         yield words, question, [instances_from_labels(own, class_id=1) for own in laid]
     resized = []
     for own, image in zip(labels, images, strict=True):
@@ -290,7 +290,7 @@ def fits(images: Sequence[TriedImage]) -> Attempts:
     yield "resized", "was the image resized? Resize the labels (nearest neighbour).", resized
 
 
-def laid_at(labels: npt.NDArray[np.int32], at: tuple[int, int], shape_yx: Size) -> npt.NDArray[np.int32]:
+def _laid_at(labels: npt.NDArray[np.int32], at: tuple[int, int], shape_yx: Size) -> npt.NDArray[np.int32]:
     """Lay labels on an image, their first pixel at a row and a column, which may lie outside of it."""
     laid = np.zeros(shape_yx, np.int32)
     to_y, to_x = (slice(max(first, 0), max(first + own, 0)) for first, own in zip(at, labels.shape, strict=True))
@@ -304,13 +304,13 @@ def attempts(images: Sequence[TriedImage]) -> Attempts:
     outlines = all(image.are_outlines for image in images)
     square = all(image.shape_yx[0] == image.shape_yx[1] for image in images)
     changes = [change for change in CHANGES if not change.swap or square or outlines or are_points]
-    if shift := likely_shift(images):
+    if shift := _likely_shift(images):
         question = "was the image cropped, or do coordinates count from another corner?"
-        changes.append(Undoing(words_of_shift(shift), question, shift_xy=shift))
+        changes.append(_Undoing(_words_of_shift(shift), question, shift_xy=shift))
     for change in changes:
         yield change.words, change.question, [change.applied(image) for image in images]
     if not are_points:
-        yield numbered_regions(images, outlines=outlines)
+        yield _numbered_regions(images, outlines=outlines)
     if len(images) > 1 and len({image.shape_yx for image in images}) == 1:
         predictions = [image.prediction() for image in images]
         shares = np.array([[share([image], [made]) for made in predictions] for image in images])
@@ -321,7 +321,7 @@ def attempts(images: Sequence[TriedImage]) -> Attempts:
             yield "given to each other's images", question, [predictions[j] for j in order.tolist()]
 
 
-def numbered_regions(images: Sequence[TriedImage], *, outlines: bool) -> tuple[str, str, list[Instances]]:
+def _numbered_regions(images: Sequence[TriedImage], *, outlines: bool) -> tuple[str, str, list[Instances]]:
     """Make a nucleus of each connected region."""
     labels = max(len(image.prediction()) for image in images)
     question = "were ids stored in 8 bits, which end at 255? Save 16 or 32 bits."
@@ -338,11 +338,13 @@ def share(images: Sequence[TriedImage], predictions: Sequence[Instances]) -> flo
     matched = nuclei = 0
     for image, prediction in zip(images, predictions, strict=True):
         nuclei += len(image.reference)
-        matched += len(matches_that_fit(image, prediction)[0])
+        matched += len(_matches_that_fit(image, prediction)[0])
     return matched / max(nuclei, 1)
 
 
-def matches_that_fit(image: TriedImage, prediction: Instances) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _matches_that_fit(
+    image: TriedImage, prediction: Instances
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Find the reference nuclei that match, and how well: by their IoU, of points by minus their distance, px."""
     if image.radius_px is not None:
         near = match_centroid_closest_first(image.reference, prediction, radius_px=image.radius_px, class_aware=False)
@@ -353,7 +355,7 @@ def matches_that_fit(image: TriedImage, prediction: Instances) -> tuple[npt.NDAr
     return np.asarray(matches.reference_index), np.asarray(matches.intersection_px / matches.union_px)
 
 
-def background_hint(images: Sequence[TriedImage]) -> list[Finding]:
+def _background_hint(images: Sequence[TriedImage]) -> list[Finding]:
     """Warn if a nucleus covers more than half of each image, as a background that is not 0 does, and nuclei match
     without it, or in its gaps. Outlines have no background.
     """
@@ -367,29 +369,29 @@ def background_hint(images: Sequence[TriedImage]) -> list[Finding]:
     least = min(largest(image.prediction()) for image in images)
     if least <= 0.5 or max(largest(image.reference) for image in images) > 0.5:
         return []
-    if not any(share(images, list(map(change, images))) for change in (without_largest, inverted)):
+    if not any(share(images, list(map(change, images))) for change in (_without_largest, _inverted)):
         return []  # with 0 there, nothing would match either
     return [fault("nearly-nothing-matches", HINTED_SIDE, wording="background-is-nucleus", percent=percent(least))]
 
 
-def without_largest(image: TriedImage) -> Instances:
+def _without_largest(image: TriedImage) -> Instances:
     made = image.prediction()
     return select_instances(made, np.arange(len(made)) != made.areas_px().argmax())
 
 
-def inverted(image: TriedImage) -> Instances:
+def _inverted(image: TriedImage) -> Instances:
     """Make nuclei of the connected regions that are background in a prediction."""
     return instances_from_labels(regions((painted(image.prediction()) == 0).astype(np.int32)), class_id=1)
 
 
-def half_pixel(images: Sequence[TriedImage]) -> list[Finding]:
+def _half_pixel(images: Sequence[TriedImage]) -> list[Finding]:
     """Warn if outlines lie half a pixel aside, which another rule ``origin`` would correct."""
     if not all(image.are_outlines for image in images):
         return []
-    now = mean_fit(images, [image.prediction() for image in images])
+    now = _mean_fit(images, [image.prediction() for image in images])
     for shift, other in ((0.5, "pixel_centre"), (-0.5, "pixel_corner")):
-        change = Undoing("", "", shift_xy=(shift, shift))
-        moved = mean_fit(images, [change.applied(image) for image in images])
+        change = _Undoing("", "", shift_xy=(shift, shift))
+        moved = _mean_fit(images, [change.applied(image) for image in images])
         if moved > now + HALF_PIXEL_GAIN:
             own, better, by = f"{now:.2f}", f"{moved:.2f}", f"{shift:+g}"
             hint = fault(
@@ -405,12 +407,12 @@ def half_pixel(images: Sequence[TriedImage]) -> list[Finding]:
     return []
 
 
-def mean_fit(images: Sequence[TriedImage], predictions: Sequence[Instances]) -> float:
-    fit = np.concatenate([matches_that_fit(image, made)[1] for image, made in zip(images, predictions, strict=True)])
+def _mean_fit(images: Sequence[TriedImage], predictions: Sequence[Instances]) -> float:
+    fit = np.concatenate([_matches_that_fit(image, made)[1] for image, made in zip(images, predictions, strict=True)])
     return float(fit.mean()) if len(fit) else 0.0
 
 
-def likely_shift(images: Sequence[TriedImage]) -> tuple[float, float] | None:
+def _likely_shift(images: Sequence[TriedImage]) -> tuple[float, float] | None:
     """Find the vector (x, y), whole px, by which most predicted centroids would have to move; None if there is none."""
     differences = []
     for image in images:
@@ -426,7 +428,7 @@ def likely_shift(images: Sequence[TriedImage]) -> tuple[float, float] | None:
     return (float(x), float(y)) if (x, y) != (0, 0) else None
 
 
-def words_of_shift(shift_xy: tuple[float, float]) -> str:
+def _words_of_shift(shift_xy: tuple[float, float]) -> str:
     return f"moved by {shift_xy[0]:g} px in x and {shift_xy[1]:g} px in y"
 
 

@@ -51,7 +51,7 @@ EXTRA_COLUMNS = {  # of cases.csv that not every challenge needs, and what they 
 
 
 @dataclass(frozen=True, slots=True)
-class ListedCase:
+class _ListedCase:
     """A row of cases.csv. ``size_yx`` is None if nothing tells it; ``index`` is that in arrays of all cases."""
 
     name: str
@@ -82,7 +82,7 @@ def initialise_challenge(
     challenge = Challenge.from_preset(preset, name=preset)
     document = challenges.tables_above(preset, name or folder.resolve().name)
     cases = () if sample else find_cases(challenge, folder)
-    looked = look_at(folder, sample, challenge, is_in_place=bool(cases))
+    looked = _look_at(folder, sample, challenge, is_in_place=bool(cases))
     lines: list[str] = []
     findings: list[Finding] = []
     if looked is not None:
@@ -93,7 +93,7 @@ def initialise_challenge(
         lines = [f"Reference {looked.reference.words()}"]
         lines += [f"Submission {looked.sample.words()}"] if looked.sample else []
         findings = [*looked.reference.findings, *looked.plan.findings]
-    pattern, columns = challenge.reference.files, needed_columns(challenge, cases)
+    pattern, columns = challenge.reference.files, _needed_columns(challenge, cases)
     (folder / pattern.partition("{")[0].rpartition("/")[0]).mkdir(parents=True, exist_ok=True)
     heading = [
         f"Made by 'evaluation init': the rules of the preset '{preset}', and what differs from it.",
@@ -101,10 +101,10 @@ def initialise_challenge(
     ]
     text = challenges.challenge_text(heading, document)
     write_atomically(folder / CHALLENGE_FILE, text + ("" if "publish" in preset_rules else PUBLISH))
-    write_atomically(folder / CASES_FILE, cases_csv(cases, columns))
+    write_atomically(folder / CASES_FILE, _cases_csv(cases, columns))
     has_pixels = challenge.reference.overlap is not None
     if preset == RECOMMENDED and has_pixels and cases:
-        lines += suit_to_sizes(folder, challenge, cases)
+        lines += _suit_to_sizes(folder, challenge, cases)
     lines.append(f"Written: {folder / CHALLENGE_FILE} and {folder / CASES_FILE} ({counted(len(cases), 'case')}).")
     if without_size := [case.name for case in cases if case.size_yx is None]:
         is_own = "{case}" in pattern
@@ -122,14 +122,14 @@ def initialise_challenge(
     return lines + render_findings([*findings, *gameable_ranking(challenge)])
 
 
-def suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[ListedCase]) -> list[str]:
+def _suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[_ListedCase]) -> list[str]:
     """Write the radius that ``sensitivity`` advises for nuclei of this size into challenge.toml; what was done, or why
     not, in words."""
     pixels = [math.prod(case.size_yx) if case.size_yx else 0 for case in cases]
     why = ""
     if not all(pixels):
         why = "not all sizes of images are known"
-    elif needed_columns(challenge, cases):
+    elif _needed_columns(challenge, cases):
         why = f"{CASES_FILE} is to be filled in first"
     elif sum(pixels) > PIXELS_LOOKED_AT:
         why = f"not looked at here, where images have more than {PIXELS_LOOKED_AT:,} px in all"
@@ -168,7 +168,7 @@ def refresh_cases(folder: Path) -> list[str]:
     path = folder / CASES_FILE
     rows = list(csv.DictReader(read_challenge_text(path).splitlines())) if path.is_file() else []
     columns = list(rows[0]) if rows else ["case", "group", "height", "width"]
-    columns += [column for column in needed_columns(challenge, cases.values()) if column not in columns]
+    columns += [column for column in _needed_columns(challenge, cases.values()) if column not in columns]
     number, filled, gone = len(rows), 0, sum(row["case"] not in cases for row in rows)
     for row in rows:
         case = cases.pop(row["case"], None)
@@ -188,7 +188,7 @@ def refresh_cases(folder: Path) -> list[str]:
     return lines
 
 
-def needed_columns(challenge: Challenge, cases: Iterable[ListedCase]) -> tuple[str, ...]:
+def _needed_columns(challenge: Challenge, cases: Iterable[_ListedCase]) -> tuple[str, ...]:
     """The columns of ``EXTRA_COLUMNS`` that a challenge needs."""
     sides, metrics = (challenge.reference, challenge.submission), challenge.metrics
     paths = [column.path for column in challenge.ranking.columns] if challenge.ranking else []
@@ -212,7 +212,7 @@ def needed_columns(challenge: Challenge, cases: Iterable[ListedCase]) -> tuple[s
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class _Looked:
     """What the reference holds, and the sample of a submission, if there is one; which classes are scored."""
 
     reference: Source
@@ -224,11 +224,11 @@ class Looked:
 
         is_in_place  the files lie where the preset expects them: if they have its form, only their classes differ
         """
-        tables = tables_of(self.reference, self.sample or self.reference, self.plan.classes, preset)
-        if is_in_place and not self.reference.has_pictures and has_form(expected, self.reference):
+        tables = _tables_of(self.reference, self.sample or self.reference, self.plan.classes, preset)
+        if is_in_place and not self.reference.has_pictures and _has_form(expected, self.reference):
             ignore = {key: value for key, value in tables["reference"].items() if key == "ignore"}
             tables |= {"reference": ignore, "submission": {}}
-        elif self.sample is None and preset != RECOMMENDED and is_of(expected, self.reference):
+        elif self.sample is None and preset != RECOMMENDED and _is_of(expected, self.reference):
             tables = {"reference": {key: tables["reference"][key] for key in PLACES if key in tables["reference"]}}
         return {key: value for key, value in tables.items() if value}
 
@@ -241,7 +241,7 @@ class Looked:
         return {name: size for name, size in sizes.items() if size is not None}
 
 
-def look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_place: bool) -> Looked | None:
+def _look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_place: bool) -> _Looked | None:
     """Look at ``reference/`` of a folder, and at a sample of a submission; None if the rules of the preset suit both.
 
     Raises WrongUsage if nothing there can be read.
@@ -259,20 +259,20 @@ def look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_pla
             if is_in_place:  # told when it is scored
                 return None
             raise
-        if is_in_place and not reference.has_pictures and is_of(expected, reference):
+        if is_in_place and not reference.has_pictures and _is_of(expected, reference):
             return None
         looked = look(sample, Path(tempfile.mkdtemp(dir=workspace))) if sample else None
-        return Looked(reference, looked, challenges.plan_classes(reference, {}, None))
+        return _Looked(reference, looked, challenges.plan_classes(reference, {}, None))
 
 
-def is_of(challenge: Challenge, source: Source) -> bool:
+def _is_of(challenge: Challenge, source: Source) -> bool:
     known = {*challenge.class_ids(), NAMELESS}
-    return has_form(challenge, source) and (
+    return _has_form(challenge, source) and (
         bool(source.numbers) or all(name.casefold() in known for name in source.classes)
     )
 
 
-def has_form(challenge: Challenge, source: Source) -> bool:
+def _has_form(challenge: Challenge, source: Source) -> bool:
     """Whether the files of a reference have the format that a challenge expects, its shape, and its files of classes.
 
     Of one class these are not needed.
@@ -287,7 +287,7 @@ def has_form(challenge: Challenge, source: Source) -> bool:
     )
 
 
-def tables_of(reference: Source, submission: Source, plan: ClassNames, preset: str) -> dict[str, Any]:
+def _tables_of(reference: Source, submission: Source, plan: ClassNames, preset: str) -> dict[str, Any]:
     """Collect the tables that differ from the preset."""
     below = resolve_preset({"preset": preset})
     points = holds_points(reference) or holds_points(submission)
@@ -297,10 +297,10 @@ def tables_of(reference: Source, submission: Source, plan: ClassNames, preset: s
         entry = {"name": name, "aliases": aliases, "colour": colours.get(name)}
         tables["classes"].append({key: value for key, value in entry.items() if value})
     for name, side, before in (("reference", reference, f"{REFERENCE}/"), ("submission", submission, "")):
-        table = challenges.keys_of_side(side, plan, pattern_of(side, before))
+        table = challenges.keys_of_side(side, plan, _pattern_of(side, before))
         is_asked = len(plan) > 1 or name == "reference"  # of one class, submissions need not say what is ambiguous
         if is_asked and challenges.needs_classes(side, plan) and (file := side.class_file) is not None:
-            table[file.class_key] = pattern_of(side, before, of_classes=True)
+            table[file.class_key] = _pattern_of(side, before, of_classes=True)
         is_same = table["format"] == below[name]["format"]
         tables[name] = {key: value for key, value in table.items() if not (is_same and below[name].get(key) == value)}
     if below["reference"].get("ignore", {}).get("classes") and not (challenges.has_ignored(reference) or points):
@@ -310,7 +310,7 @@ def tables_of(reference: Source, submission: Source, plan: ClassNames, preset: s
     return tables
 
 
-def pattern_of(side: Source, before: str, *, of_classes: bool = False) -> str:
+def _pattern_of(side: Source, before: str, *, of_classes: bool = False) -> str:
     """The pattern of the files of a side, or of their files of classes, with {case}, {group} and {class}.
 
     Raises WrongUsage if they need several.
@@ -325,10 +325,10 @@ def pattern_of(side: Source, before: str, *, of_classes: bool = False) -> str:
     if side.is_shared:
         return before + files[0].name
     has_groups = any(file.group and f"{file.group}/" in file.name for file in files)
-    patterns = {pattern_of_file(file, has_groups) for file in files}
+    patterns = {_pattern_of_file(file, has_groups) for file in files}
     if len(patterns) > 1 and not has_groups:  # a folder for each patient, with one image
         in_folders = [replace(file, group=PurePosixPath(file.name).parent.name) for file in files]
-        of_folders = {pattern_of_file(file, has_groups=True) for file in in_folders}
+        of_folders = {_pattern_of_file(file, has_groups=True) for file in in_folders}
         patterns = of_folders if len(of_folders) == 1 else patterns
     if len(patterns) > 1:
         got = f"files in places that no one pattern describes, such as {' and '.join(map(quote, sorted(patterns)[:2]))}"
@@ -336,7 +336,7 @@ def pattern_of(side: Source, before: str, *, of_classes: bool = False) -> str:
     return before + patterns.pop()
 
 
-def pattern_of_file(file: SourceFile, has_groups: bool) -> str:
+def _pattern_of_file(file: SourceFile, has_groups: bool) -> str:
     *folders, name = re.sub(r"\.gz$", "", file.name, flags=re.IGNORECASE).split("/")
     fields = {"{class}": file.of_class, "{case}": file.case, "{group}": file.group if has_groups else ""}
     for field, text in fields.items():
@@ -354,9 +354,9 @@ def pattern_of_file(file: SourceFile, has_groups: bool) -> str:
 # --- what is in the reference -----------------------------------------------------------------------------------------
 
 
-def find_cases(challenge: Challenge, folder: Path) -> tuple[ListedCase, ...]:
+def find_cases(challenge: Challenge, folder: Path) -> tuple[_ListedCase, ...]:
     """The cases of the reference in a folder, sorted by group and name. Raises ChallengeBroken."""
-    find = shared_cases if challenge.reference.is_shared else own_cases
+    find = _shared_cases if challenge.reference.is_shared else _own_cases
     with faults_as(ChallengeBroken):
         cases = list(find(challenge, folder))
     if all(case.group == case.name for case in cases):  # nothing tells of patients but the names
@@ -365,13 +365,13 @@ def find_cases(challenge: Challenge, folder: Path) -> tuple[ListedCase, ...]:
     return tuple(sorted(cases, key=lambda case: (case.group, case.name)))
 
 
-def request_of(challenge: Challenge, path: Path) -> Request:
+def _request_of(challenge: Challenge, path: Path) -> Request:
     rules, where = challenge.reference, quote(path.name, 120)
     classes = challenge.class_table(rules)
     return Request(where=where, name=path.name, rules=rules, classes=classes, limits=challenge.limits)
 
 
-def fitting_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
+def _fitting_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
     """Files that fit the pattern of the reference, sorted, with the case and group that their path tells."""
     rules = challenge.reference
     spellings = {spelling.casefold(): spelling for spelling in challenge.class_spellings()}
@@ -390,10 +390,10 @@ def fitting_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, Ma
             yield path, fields
 
 
-def own_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
+def _own_cases(challenge: Challenge, folder: Path) -> Iterator[_ListedCase]:
     """The cases of a reference that has a file, or one for each class, for each of them."""
     files: dict[str, list[tuple[Path, Mapping[str, str]]]] = {}
-    for path, fields in fitting_files(challenge, folder):
+    for path, fields in _fitting_files(challenge, folder):
         files.setdefault(fields["case"], []).append((path, fields))
     for case, parts in files.items():
         first = parts[0][0]
@@ -401,13 +401,13 @@ def own_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
         classes = [fields.get("class", "").casefold() for _, fields in parts]
         if len(groups) > 1 or len(set(classes)) < len(classes):
             fix = "Keep one file for each case, and give cases of different groups different names."
-            raise invalid_case(parts[-1][0], f"case {quote(case)} again", "every case once", fix)
-        check_plain_names(first, case, groups[0], "Rename the file")
-        sizes = (size_of(path, case, request_of(challenge, path)) for path, _ in parts)
-        yield ListedCase(case, groups[0], next(filter(None, sizes), None))
+            raise _invalid_case(parts[-1][0], f"case {quote(case)} again", "every case once", fix)
+        _check_plain_names(first, case, groups[0], "Rename the file")
+        sizes = (_size_of(path, case, _request_of(challenge, path)) for path, _ in parts)
+        yield _ListedCase(case, groups[0], next(filter(None, sizes), None))
 
 
-def size_of(path: Path, case: str, request: Request) -> Size | None:
+def _size_of(path: Path, case: str, request: Request) -> Size | None:
     """Height and width of an image beside a reference file, else what the file itself tells. Raises InputFault."""
     beside = size_beside(path, case, Path(path.name.removesuffix(".gz")).stem)
     if beside is not None:
@@ -416,16 +416,16 @@ def size_of(path: Path, case: str, request: Request) -> Size | None:
         return find_image(path, stream, request, case).size_yx
 
 
-def shared_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
+def _shared_cases(challenge: Challenge, folder: Path) -> Iterator[_ListedCase]:
     """List the cases in files that hold all cases, by name or by place."""
     key = challenge.reference.case_key
     case_of = {} if isinstance(key, str) else {name: {"case": case} for case, name in key.items()}
     read_key = compile_pattern(key if isinstance(key, str) else "{case}", {})
     are_results = challenge.submission.format in COCO_FORMATS
     names = set()
-    for path, _ in fitting_files(challenge, folder):
+    for path, _ in _fitting_files(challenge, folder):
         with path.open("rb") as stream:
-            images = list_images(stream, request_of(challenge, path))
+            images = list_images(stream, _request_of(challenge, path))
         digits = len(str(len(images)))
         for image in images:
             fields = next((case_of[name] for name in image.names if name in case_of), None)
@@ -436,26 +436,26 @@ def shared_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
                 continue
             names.add(fields["case"])
             group = fields.get("group", fields["case"])
-            check_plain_names(path, fields["case"], group, "Rename the image")
+            _check_plain_names(path, fields["case"], group, "Rename the image")
             index = int(image.id) if are_results and image.id and re.fullmatch("[0-9]{1,9}", image.id) else image.index
-            yield ListedCase(fields["case"], group, image.size_yx, index)
+            yield _ListedCase(fields["case"], group, image.size_yx, index)
 
 
-def check_plain_names(path: Path, case: str, group: str, what: str) -> None:
+def _check_plain_names(path: Path, case: str, group: str, what: str) -> None:
     """Refuse a case, or group, that has no plain name. Raises ChallengeBroken."""
     if not (is_safe_name(case) and is_safe_name(group)):
         fix = f"{what}: letters, digits and any of ' _-.+@'."
-        raise invalid_case(path, f"case {quote(case)}", "a plain name", fix)
+        raise _invalid_case(path, f"case {quote(case)}", "a plain name", fix)
 
 
-def invalid_case(path: Path, got: str, expected: str, fix: str) -> ChallengeBroken:
+def _invalid_case(path: Path, got: str, expected: str, fix: str) -> ChallengeBroken:
     return ChallengeBroken(fault("invalid-cases", quote(path), got=got, expected=expected, fix=fix))
 
 
 # --- what is written --------------------------------------------------------------------------------------------------
 
 
-def cases_csv(cases: Iterable[ListedCase], columns: Iterable[str]) -> str:
+def _cases_csv(cases: Iterable[_ListedCase], columns: Iterable[str]) -> str:
     rows = []
     for row, case in enumerate(cases):
         known = {"index": row if case.index is None else case.index}

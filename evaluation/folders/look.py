@@ -1,6 +1,6 @@
 """What a folder, a ZIP or a file holds: format, cases, groups, sizes and classes, found by the readers themselves.
 
-``look`` goes through the files of a side in this order: what each is (``recognise``), what images among them hold
+``look`` goes through the files of a side in this order: what each is (``_recognise``), what images among them hold
 besides one plane of labels (``unfold``), which format most of them have, and what its reader says of each of those.
 Each decision is a sign with its reason, which notes and ``compare --explain`` print.
 """
@@ -99,7 +99,7 @@ def look(
     for name, file in named.items():
         is_list = PurePosixPath(name).name in PLATFORM_LISTS and (images or "/" not in name)
         if not is_list:
-            add_to_side(files, name, file, imports=imports)
+            _add_to_side(files, name, file, imports=imports)
     unfold(files, sizes)
     if files.notes and not imports:
         raise WrongUsage(fault("nothing-to-compare", shown, got=files.notes[0].rstrip("."), wording="in-pieces"))
@@ -107,9 +107,9 @@ def look(
     for one in files.read:
         kinds.setdefault((one.detected.format, str(sorted(one.detected.keys.items())), one.suffix), []).append(one)
     if not kinds:
-        raise nothing_in(path, named, files)
-    signs = explained(path, files)
-    regions = regions_among(files.read)
+        raise _nothing_in(path, named, files)
+    signs = _explained(path, files)
+    regions = _regions_among(files.read)
     files.left_out += [(name, why) for name, why in regions.items()]
     kinds = {key: [one for one in alike if one.name not in regions] for key, alike in kinds.items()}
     order = sorted(
@@ -123,8 +123,8 @@ def look(
     )
     (format, _, suffix), chosen = order[0], kinds[order[0]]
     files.left_out += [(one.name, f"{kind[0]} ({kind[2]})") for kind in order[1:] for one in kinds[kind]]
-    reading = Reading(path, format, suffix, usual_keys(format, chosen[0].detected.keys, USUAL))
-    tables, findings = tables_beside(reading, chosen, named, files, skip_tables=skip_tables)
+    reading = _Reading(path, format, suffix, usual_keys(format, chosen[0].detected.keys, USUAL))
+    tables, findings = _tables_beside(reading, chosen, named, files, skip_tables=skip_tables)
     chosen = [replace(one, classes=one.classes or tables.get(bare_parts(one.name))) for one in chosen]
     try:
         source = reading.source([*chosen, *files.blank] if format == "yolo_txt" else chosen, images)
@@ -132,7 +132,7 @@ def look(
         is_told = chosen[0].path == path or all(one.where.startswith(shown) for one in error.findings)
         raise WrongUsage(*(error.findings if is_told else sides.placed_in(path, error.findings))) from None
     if files.pictures and not imports:
-        source = without_mask_endings(source)
+        source = _without_mask_endings(source)
     return replace(
         source,
         findings=tuple(findings),
@@ -144,7 +144,7 @@ def look(
     )
 
 
-def regions_among(files: Sequence[SourceFile]) -> dict[str, str]:
+def _regions_among(files: Sequence[SourceFile]) -> dict[str, str]:
     """Files of regions of the tissue by their names: ``a_tissue`` where there is an ``a_nuclei``."""
     stems = {one.name: bare_parts(one.name)[-1].casefold() for one in files}
     nuclei = {stem.removesuffix("_nuclei") for stem in stems.values() if stem.endswith("_nuclei")}
@@ -152,7 +152,7 @@ def regions_among(files: Sequence[SourceFile]) -> dict[str, str]:
     return dict.fromkeys(regions, "regions of the tissue, beside which the nuclei lie")
 
 
-def without_mask_endings(source: Source) -> Source:
+def _without_mask_endings(source: Source) -> Source:
     """Name the cases of a source by their pictures: ``a`` instead of ``a_masks``."""
     bare = {name: sides.MASK_ENDING.sub("", name) for name in source.cases}
     if len(set(bare.values())) < len(bare):
@@ -167,7 +167,7 @@ def without_mask_endings(source: Source) -> Source:
 # --- which files there are, and what each is --------------------------------------------------------------------------
 
 
-def add_to_side(files: Files, name: str, path: Path, *, imports: bool) -> None:
+def _add_to_side(files: Files, name: str, path: Path, *, imports: bool) -> None:
     """Put a file among those that are read, or among those that are left out with what it is; notes are passed over."""
     is_note, import_kind = NOTE.fullmatch(PurePosixPath(name).name), kind_of(path)
     if import_kind and not imports:
@@ -176,7 +176,7 @@ def add_to_side(files: Files, name: str, path: Path, *, imports: bool) -> None:
     try:
         path = sides.imported(path, files.workspace, name=name)
         files.forms |= {READERS[import_kind][0]} if import_kind else set()
-        file = recognise(name, path)
+        file = _recognise(name, path)
     except InputFault as error:
         files.not_imported += error.findings if import_kind else ()
         if is_note:
@@ -205,30 +205,30 @@ def look_at_file(path: Path, workspace: Path, *, format: str | None = None, data
         files_of_store = FolderFiles(path, LimitRules())
         packed = sides.pack(files_of_store, files_of_store.names, "", workspace)
     if packed.is_dir() and format is None:
-        raise of_no_format(path, "a folder; convert its files one by one")
+        raise _of_no_format(path, "a folder; convert its files one by one")
     made = sides.imported(packed, workspace, name=path.name, dataset=dataset)
     if format is not None:
         return SourceFile(path.name, made, Detected(format), suffix_of(made.name))
-    files, file = Files(workspace), recognise(path.name, made)
+    files, file = Files(workspace), _recognise(path.name, made)
     if isinstance(file, str):
-        raise of_no_format(path, file)
+        raise _of_no_format(path, file)
     (files.coloured if file.detected.format == COLOURED else files.read).append(file)
     unfold(files, ())
     if len(files.read) > 1:
         names = ["/".join(bare_parts(one.name)) for one in files.read]
         raise refused("other-case", quote(path.name), wording="several-images-in-file", count=len(names), names=names)
     if not files.read:
-        raise of_no_format(path, files.left_out[0][1])
+        raise _of_no_format(path, files.left_out[0][1])
     return files.read[0]
 
 
-def of_no_format(path: Path, what: str) -> WrongUsage:
+def _of_no_format(path: Path, what: str) -> WrongUsage:
     if what == UNKNOWN:
         return WrongUsage(fault("unknown-format", quote(path.name), wording="no-known", known=FORMATS))
     return WrongUsage(fault("unknown-format", quote(path.name), wording="foreign", got=what))
 
 
-def recognise(name: str, path: Path) -> SourceFile | str:
+def _recognise(name: str, path: Path) -> SourceFile | str:
     """Recognise the format of a file and the suffix of its content; say in words what it is if it holds no nuclei."""
     try:
         if (detected := detect_format(path)) is None:
@@ -236,14 +236,14 @@ def recognise(name: str, path: Path) -> SourceFile | str:
         if detected.format != "label_image":
             return SourceFile(name, path, detected, SUFFIX_OF_FORMAT.get(detected.format, ".json"))
         suffix = sides.image_suffix(path)
-        if is_zip_of_others(path, suffix):
+        if _is_zip_of_others(path, suffix):
             return "a ZIP, which is not opened: name that one, or unpack it"
-        return SourceFile(name, path, Detected(COLOURED) if is_coloured(path, suffix) else detected, suffix)
+        return SourceFile(name, path, Detected(COLOURED) if _is_coloured(path, suffix) else detected, suffix)
     except OSError as error:
         return (error.strerror or "not readable").lower()
 
 
-def is_zip_of_others(path: Path, suffix: str) -> bool:
+def _is_zip_of_others(path: Path, suffix: str) -> bool:
     """Whether a file is a ZIP, by its name too, without arrays of NumPy. Of a damaged one that is told later."""
     name = path.name.lower()
     if suffix != ".npz" or not name.endswith(".zip") or name.endswith(".zarr.zip"):
@@ -255,7 +255,7 @@ def is_zip_of_others(path: Path, suffix: str) -> bool:
         return False
 
 
-def is_coloured(path: Path, suffix: str) -> bool:
+def _is_coloured(path: Path, suffix: str) -> bool:
     """Whether an image has several samples for each pixel."""
     with path.open("rb") as stream:
         if suffix == ".png":
@@ -268,22 +268,22 @@ def is_coloured(path: Path, suffix: str) -> bool:
             return False
 
 
-def volume_of_scanner(path: Path) -> str:
+def _volume_of_scanner(path: Path) -> str:
     suffix = suffix_of(path.name)
     is_volume = suffix in VOLUME_SUFFIXES
     return f"an image as scanners make it ({suffix}), most often a volume; {VOLUMES}" if is_volume else ""
 
 
-def first_bytes(path: Path) -> str:
+def _first_bytes(path: Path) -> str:
     with path.open("rb") as stream:
         return what_it_is(stream.read(16))
 
 
 # What may know a file of no format, in words; the first that does counts.
-OTHERS: tuple[Callable[[Path], str], ...] = (volume_of_scanner, foreign_file, foreign_table, first_bytes)
+OTHERS: tuple[Callable[[Path], str], ...] = (_volume_of_scanner, foreign_file, foreign_table, _first_bytes)
 
 
-def nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsage:
+def _nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsage:
     """Make the exception for a side without a file that can be read."""
     if files.not_imported:
         return WrongUsage(*sides.placed_in(path, files.not_imported))
@@ -296,7 +296,7 @@ def nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsag
     return WrongUsage(fault("nothing-to-compare", quote(str(path), 200), got=got, fix=fix))
 
 
-def explained(path: Path, files: Files) -> list[str]:
+def _explained(path: Path, files: Files) -> list[str]:
     """Say in lines what the files of a side were taken for, and by which sign."""
     alike: dict[tuple[str, str], list[str]] = {}
     for one in files.read:
@@ -312,8 +312,8 @@ def explained(path: Path, files: Files) -> list[str]:
 # --- tables of ids and classes beside label images --------------------------------------------------------------------
 
 
-def tables_beside(
-    reading: Reading, chosen: Sequence[SourceFile], named: Mapping[str, Path], files: Files, *, skip_tables: bool
+def _tables_beside(
+    reading: _Reading, chosen: Sequence[SourceFile], named: Mapping[str, Path], files: Files, *, skip_tables: bool
 ) -> tuple[dict[tuple[str, ...], Path], list[Finding]]:
     """Find the tables of ids and classes beside label images, and say which are left out.
 
@@ -321,7 +321,7 @@ def tables_beside(
     """
     images = {bare_parts(one.name): one for one in chosen}
     is_asked = reading.format == "label_image"
-    tables = {bare_parts(n): named[n] for n, _ in files.left_out if is_asked and is_class_table(named[n])}
+    tables = {bare_parts(n): named[n] for n, _ in files.left_out if is_asked and _is_class_table(named[n])}
     first_map = next(iter(sides.class_maps(one.name for one in chosen).values()), None) if tables else None
     without = next((one.name for parts, one in images.items() if parts not in tables), None)
     but = ""  # why the tables are not used
@@ -354,7 +354,7 @@ def tables_beside(
     return tables, findings
 
 
-def is_class_table(path: Path) -> bool:
+def _is_class_table(path: Path) -> bool:
     """Whether a CSV file has a column of ids and one of classes."""
     if path.suffix.lower() != sides.CLASS_TABLE:
         return False
@@ -368,7 +368,7 @@ def is_class_table(path: Path) -> bool:
 
 
 @dataclass(slots=True)
-class Reading:
+class _Reading:
     """Files of one format that are read one after the other.
 
     keys      of its rules; what the files tell is added
@@ -467,7 +467,7 @@ class Reading:
             annotations = read_one_case(stream, request, case, image)
         if any(finding.code == "many-parts" for finding in annotations.findings):
             self.keys["parts"] = "apart"
-        return size_yx, extent_of(annotations)
+        return size_yx, _extent_of(annotations)
 
     def read_table(self, file: SourceFile) -> None:
         """Add the classes in the table of ids and classes of a label image. Raises InputFault."""
@@ -496,7 +496,7 @@ class Reading:
             document = read_coco(stream, self.request(file))
             entries = [entry for piece in document.pieces for entry in piece if type(entry) is dict]
         boxes: list[tuple[Any, Any]] = [
-            (entry["bbox"], entry.get("area")) for entry in entries if is_box(entry.get("bbox"))
+            (entry["bbox"], entry.get("area")) for entry in entries if _is_box(entry.get("bbox"))
         ]
         if not boxes:
             return False
@@ -530,7 +530,7 @@ class Reading:
                 stream.seek(0)
                 cases = {n: Case(n, n, *(image.size_yx or UNKNOWN_YX)) for image in images for n in image.names}
                 collection = read_collection(stream, request, cases)
-                extents = {name: extent_of(collection.cases[name]) for name in collection.cases}
+                extents = {name: _extent_of(collection.cases[name]) for name in collection.cases}
         digits, shared = len(str(len(images))), {}
         for image in images:
             name = image.names[0] if image.names else f"image_{image.index:0{digits}}"
@@ -540,7 +540,7 @@ class Reading:
         return self.source_of(shared, is_shared=True, categories=categories)
 
 
-def extent_of(annotations: Annotations) -> Size | None:
+def _extent_of(annotations: Annotations) -> Size | None:
     """The height and width of an image that holds all nuclei."""
     points = [part.points_xy for part in annotations.parts if isinstance(part, Outlines | Points)]
     points = [xy for xy in points if len(xy)]
@@ -550,7 +550,7 @@ def extent_of(annotations: Annotations) -> Size | None:
     return max(1, int(np.ceil(y)) + 1), max(1, int(np.ceil(x)) + 1)
 
 
-def is_box(box: object) -> bool:
+def _is_box(box: object) -> bool:
     return type(box) is list and len(box) == 4 and all(type(side) in (int, float) for side in box)
 
 
@@ -566,7 +566,7 @@ def usual_keys(format: str, keys: Mapping[str, Any], usual: Mapping[str, Any]) -
     return {key: value for key, value in values.items() if key in fields} | dict(keys)
 
 
-class Discovered(Mapping[Any, int]):
+class _Discovered(Mapping[Any, int]):
     """Gives class ids to names, or to numbers, when they are first met."""
 
     def __init__(self, names: list[str]) -> None:
@@ -594,7 +594,7 @@ class Discovered(Mapping[Any, int]):
 
 def met_classes(rules: FormatRules, names: list[str]) -> ClassTable:
     """Make a table that knows every class: a new one is added when it is met, one without a name as "nucleus"."""
-    met = Discovered(names)
+    met = _Discovered(names)
     return ClassTable((), met, met, frozenset(name.casefold() for name in rules.skip_classes))
 
 

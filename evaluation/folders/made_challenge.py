@@ -83,10 +83,10 @@ def challenge_text(heading: Sequence[str], document: Mapping[str, Any]) -> str:
     for table in TABLES:
         value = document.get(table)
         if isinstance(value, Mapping):
-            lines += ["", f"[{table}]", *(f"{toml_key(key)} = {toml_value(item)}" for key, item in value.items())]
+            lines += ["", f"[{table}]", *(f"{_toml_key(key)} = {toml_value(item)}" for key, item in value.items())]
         elif value:
             for row in value:
-                lines += ["", f"[[{table}]]", *(f"{toml_key(key)} = {toml_value(item)}" for key, item in row.items())]
+                lines += ["", f"[[{table}]]", *(f"{_toml_key(key)} = {toml_value(item)}" for key, item in row.items())]
     return "\n".join([*lines, ""])
 
 
@@ -97,19 +97,19 @@ def toml_value(value: Any) -> str:
     '{ "a b" = [1, "x"], c = true }'
     """
     if isinstance(value, str):
-        return toml_string(value)
+        return _toml_string(value)
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{toml_key(key)} = {toml_value(item)}' for key, item in value.items())} }}"
+        return f"{{ {', '.join(f'{_toml_key(key)} = {toml_value(item)}' for key, item in value.items())} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     return json.dumps(value)
 
 
-def toml_key(key: str) -> str:
-    return key if key.isascii() and key.replace("_", "").replace("-", "").isalnum() else toml_string(key)
+def _toml_key(key: str) -> str:
+    return key if key.isascii() and key.replace("_", "").replace("-", "").isalnum() else _toml_string(key)
 
 
-def toml_string(text: str) -> str:
+def _toml_string(text: str) -> str:
     escaped = "".join(
         {"\\": "\\\\", '"': '\\"'}.get(c, c if c.isprintable() else f"\\u{min(ord(c), 0xFFFF):04x}") for c in text
     )
@@ -177,7 +177,7 @@ def plan_classes(
     findings = [
         finding
         for model in without
-        if (finding := why_one_class(model, reference_names, own[model], has_place=len(without) == len(models)))
+        if (finding := _why_one_class(model, reference_names, own[model], has_place=len(without) == len(models)))
     ]
     if models and len(without) == len(models):
         return ClassPlan(one, one, findings=tuple(findings))
@@ -187,12 +187,12 @@ def plan_classes(
             where = f"prediction {quote(model)}"
             findings.append(fault("classes-differ", where, got=got, known=reference_names, example=example))
     foreign = distinct_names(name for model, names in own.items() if model not in without for name in names)
-    classes = [named_class(name) for name in [*reference_names, *foreign]]
+    classes = [_named_class(name) for name in [*reference_names, *foreign]]
     foreign = [name for name, _ in classes[len(reference_names) :]]
     return ClassPlan(classes, one, tuple(foreign), tuple(without), tuple(findings))
 
 
-def why_one_class(model: str, known: Sequence[str], own: Sequence[str], *, has_place: bool) -> Finding | None:
+def _why_one_class(model: str, known: Sequence[str], own: Sequence[str], *, has_place: bool) -> Finding | None:
     """Say why the nuclei of a model are taken as one class; nothing if each side has one class only.
 
     has_place  it is ranked with the others, since none is compared by classes
@@ -237,7 +237,7 @@ def ignored_classes(reference: Source, ignore: Sequence[str]) -> list[str]:
     return distinct_names(names)
 
 
-def is_nameless(plan: ClassNames) -> bool:
+def _is_nameless(plan: ClassNames) -> bool:
     """Whether all nuclei are of one class, whatever their files call them."""
     return "" in plan[0][1]
 
@@ -252,7 +252,7 @@ def needs_classes(side: Source, plan: ClassNames, ignored: Collection[str] = ())
     return len(plan) > 1 or (is_table and has_ignored(side)) or not set(ignored).isdisjoint(side.classes)
 
 
-def named_class(name: str) -> tuple[str, list[str]]:
+def _named_class(name: str) -> tuple[str, list[str]]:
     """A class with a name that challenge.toml may have, and its own spelling."""
     plain = re.sub(r"[^A-Za-z0-9 _+-]", "_", name)[:64]
     plain = plain if re.match("[A-Za-z0-9]", plain) else f"class {plain}"[:64]
@@ -268,7 +268,7 @@ def parsed_classes(option: str) -> ClassNames:
     plan = []
     for part in filter(str.strip, option.split(",")):
         name, *aliases = (word.strip() for word in part.split("="))
-        plain, own = named_class(name)
+        plain, own = _named_class(name)
         plan.append((plain, distinct_names([plain, *own, *filter(None, aliases)])[1:]))
     spellings = [word for name, aliases in plan for word in (name, *aliases)]
     twice = next((word for n, word in enumerate(spellings) if len(distinct_names(spellings[: n + 1])) <= n), None)
@@ -357,7 +357,7 @@ def free_name(name: str, taken: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PairedCase:
+class _PairedCase:
     """An image of the reference, by its name there, with what each model that has it predicts, and its size, px."""
 
     name: str
@@ -382,7 +382,7 @@ class MadeChallenge:
     documents: Mapping[str, Mapping[str, Any]]
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
-    cases: Mapping[str, PairedCase]
+    cases: Mapping[str, _PairedCase]
 
 
 def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted, scratch: Path) -> MadeChallenge:
@@ -394,9 +394,9 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
     for side in (reference, *models.values()):
         if side.format == "counts_csv":
             raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got="numbers of nuclei only"))
-    check_stacks(reference, models)
-    pairings = {model: pair_sides(reference, side, model) for model, side in models.items()}
-    cases, findings = paired_cases(reference, models, pairings)
+    _check_stacks(reference, models)
+    pairings = {model: _pair_sides(reference, side, model) for model, side in models.items()}
+    cases, findings = _paired_cases(reference, models, pairings)
     findings = [
         *(finding for side in (reference, *models.values()) for finding in side.findings),
         *(finding for model in models for finding in unpaired(pairings[model], model)),
@@ -404,18 +404,18 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
     ]
     if any(case.misfits() for case in cases.values()):
         folder = scratch
-    put = placer(folder, copy=folder != scratch)
-    of_reference = stage(
+    put = _placer(folder, copy=folder != scratch)
+    of_reference = _stage(
         reference, plan, {case: one.name for case, one in cases.items()}, "reference", put, wanted.ignore
     )
     rules = {}
     for model, side in models.items():
         pairs = pairings[model].pairs
         chosen = {case: pairs[one.name] for case, one in cases.items() if one.name in pairs}
-        table = stage(side, plan, chosen, f"submissions/{model}", put, wanted.ignore)
+        table = _stage(side, plan, chosen, f"submissions/{model}", put, wanted.ignore)
         rules[model] = document_of(reference, party, of_reference, table, wanted)
     groups = {case: safe_name(one.reference.group) if one.reference.group else case for case, one in cases.items()}
-    indices = index_rows(cases)
+    indices = _index_rows(cases)
     rows: list[list[object]] = [["case", "group", "height", "width", *(["index"] if indices else [])]]
     rows += [[case, groups[case], *one.size_yx, *indices.get(case, [])] for case, one in cases.items()]
     heading = [
@@ -426,10 +426,10 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
     write_atomically(folder / CASES_FILE, table_text(rows))
     notes = [f"Reference {reference.words()}", *reference.notes]
     for model, side in models.items():
-        notes += [f"Prediction {side.words()}", *side.notes, *pairing_words(pairings[model])]
+        notes += [f"Prediction {side.words()}", *side.notes, *_pairing_words(pairings[model])]
     if len(plan) == 1 and not reference.classes:
         notes.append("One class: the reference tells no classes.")
-    notes.append(rules_in_a_sentence(reference, models, groups, wanted.iou))
+    notes.append(_rules_in_a_sentence(reference, models, groups, wanted.iou))
     if wanted.ignore:
         named = listed(wanted.ignore, 20, last="and")
         notes.append(f"Not scored: what lies where the reference says {named} (--ignore).")
@@ -488,7 +488,7 @@ def holds_points(side: Source) -> bool:
     return side.keys.get("shape") == "point" or issubclass(FORMATS[side.format], PointRules)
 
 
-def rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups: Mapping[str, str], iou: float) -> str:
+def _rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups: Mapping[str, str], iou: float) -> str:
     """How nuclei are matched and scores are averaged; ``groups``: the patient of each image."""
     if any(holds_points(side) for side in (reference, *models.values())):
         matched = f"points within {RADIUS_PX:g} px match, the closest first"
@@ -508,7 +508,7 @@ def rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups:
 # --- names, sizes -----------------------------------------------------------------------------------------------------
 
 
-def several_of_each(side: Source) -> str | None:
+def _several_of_each(side: Source) -> str | None:
     """Say what to do about files of one name in several folders, such as those of two annotators."""
     names = [file.name for file in side.files()]
     stems = [sides.bare_parts(name)[-1] for name in names]
@@ -517,7 +517,7 @@ def several_of_each(side: Source) -> str | None:
     return folder and f"Files of one name lie in several folders: name one of them, such as {quote(folder)}."
 
 
-def pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
+def _pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
     """Pairs by names; results of COCO, which have the ids of images for names, by these. Raises WrongUsage."""
     by_id = {case.image_id: name for name, case in reference.cases.items() if case.image_id is not None}
     are_ids = all(name == case.image_id for name, case in prediction.cases.items())
@@ -528,7 +528,7 @@ def pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
     pairing = sides.pair_names(reference.cases, prediction.cases)
     if pairing.pairs:
         return pairing
-    fix = several_of_each(reference) or several_of_each(prediction)
+    fix = _several_of_each(reference) or _several_of_each(prediction)
     if are_ids:
         fix = "These are ids of images, whose names are in the data set of COCO: compare with that."
     where, own, others = f"prediction {quote(model)}", list(reference.cases), list(prediction.cases)
@@ -537,7 +537,7 @@ def pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
     )
 
 
-def check_stacks(reference: Source, models: Mapping[str, Source]) -> None:
+def _check_stacks(reference: Source, models: Mapping[str, Source]) -> None:
     """Refuse arrays of images without names that the other side does not have, too. Raises WrongUsage."""
     for side in models.values():
         of_stack, other = (side, reference) if side.is_stack else (reference, side)
@@ -548,7 +548,7 @@ def check_stacks(reference: Source, models: Mapping[str, Source]) -> None:
             raise WrongUsage(fault("nothing-to-compare", quote(str(of_stack.path), 200), got=got, wording="nameless"))
 
 
-def pairing_words(pairing: Pairing) -> list[str]:
+def _pairing_words(pairing: Pairing) -> list[str]:
     """Say how names that differ were paired, with an example of each rule."""
     ways: dict[str, list[str]] = {}
     for name, rule in pairing.rules.items():
@@ -569,14 +569,14 @@ def unpaired(pairing: Pairing, model: str) -> list[Finding]:
     return [*findings, *([fault("not-paired", *strange, wording="no-reference-of-image")] if strange else [])]
 
 
-def paired_cases(
+def _paired_cases(
     reference: Source, models: Mapping[str, Source], pairings: Mapping[str, Pairing]
-) -> tuple[dict[str, PairedCase], list[Finding]]:
+) -> tuple[dict[str, _PairedCase], list[Finding]]:
     """The cases by their names in the challenge, and what is worth knowing of their sizes. Raises WrongUsage.
 
     The size is that of the reference, else of the first model that tells it, else an image ends with its last nucleus.
     """
-    cases: dict[str, PairedCase] = {}
+    cases: dict[str, _PairedCase] = {}
     unknown: dict[str, Size] = {}
     for name, case in reference.cases.items():
         pairs = {model: pairing.pairs[name] for model, pairing in pairings.items() if name in pairing.pairs}
@@ -586,7 +586,7 @@ def paired_cases(
         if size is None:
             extents = [side.extent_yx for side in of_case if side.extent_yx is not None] or [(1, 1)]
             size = unknown[name] = (max(y for y, _ in extents), max(x for _, x in extents))
-        cases[free_name(safe_name(name), cases)] = PairedCase(name, case, predictions, size)
+        cases[free_name(safe_name(name), cases)] = _PairedCase(name, case, predictions, size)
     if not unknown:
         return cases, []
     first = next(iter(unknown))
@@ -605,7 +605,7 @@ def shown(size_yx: tuple[int, int]) -> str:
     return f"{size_yx[0]} x {size_yx[1]}"
 
 
-def index_rows(cases: Mapping[str, PairedCase]) -> dict[str, list[int]]:
+def _index_rows(cases: Mapping[str, _PairedCase]) -> dict[str, list[int]]:
     """Find the place of each case in arrays of all cases. Raises WrongUsage if several arrays disagree."""
     indices: dict[str, list[int]] = {}
     for name, case in cases.items():
@@ -617,7 +617,7 @@ def index_rows(cases: Mapping[str, PairedCase]) -> dict[str, list[int]]:
     return indices
 
 
-def placer(folder: Path, *, copy: bool) -> Put:
+def _placer(folder: Path, *, copy: bool) -> Put:
     """Return a function that puts a file under a name into a folder: as a copy, or as a link to the file.
 
     A file that is linked already is copied: a second link would look like a submitted reference.
@@ -637,7 +637,7 @@ def placer(folder: Path, *, copy: bool) -> Put:
     return put
 
 
-def stage(
+def _stage(
     side: Source, plan: ClassNames, cases: Mapping[str, str], below: str, put: Put, ignore: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Put the files of a side below a folder, named like their cases; gives the keys of their rules.
@@ -661,7 +661,7 @@ def stage(
         keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
     class_file = side.class_file
     if class_file is not None:
-        is_named = not is_nameless(plan) and class_file.class_key == "class_table"
+        is_named = not _is_nameless(plan) and class_file.class_key == "class_table"
         class_file = class_file if is_named or needs_classes(side, plan, ignore) else None
     if class_file is not None:
         keys[class_file.class_key] = f"{prefix}{{case}}{class_file.class_ending}"

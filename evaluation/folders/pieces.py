@@ -102,34 +102,34 @@ class Files:
 def unfold(files: Files, sizes: Collection[Size]) -> None:
     """Look into the images among the files of a side. ``sizes``: of the images of the other side, as far as known."""
     folder = Path(tempfile.mkdtemp(dir=files.workspace))
-    images = [file for file in files.read if may_be_images(file)]
-    files.read = [file for file in files.read if not may_be_images(file)]
+    images = [file for file in files.read if _may_be_images(file)]
+    files.read = [file for file in files.read if not _may_be_images(file)]
     for file in [file for file in files.read if file.detected.format == "conic_array"]:
         array = pixels_of(file)
         if array is None or array.ndim != 4:
             continue
         if (array[..., 0] == array[..., 1]).all() and array.max(initial=0) > 1:
             files.read.remove(file)
-            images.append(one_channel(file, array[..., 0], files, folder))
-        elif are_two_kinds(array, 3):
+            images.append(_one_channel(file, array[..., 0], files, folder))
+        elif _are_two_kinds(array, 3):
             files.read.remove(file)
             files.left_out.append((file.name, TWO_KINDS))
-    images += equal_channels(files, folder)
-    stacks = [file for file in images if has_planes(file)]
+    images += _equal_channels(files, folder)
+    stacks = [file for file in images if _has_planes(file)]
     for stack in stacks:
-        unstack(stack, files, folder, sizes, alone=len(stacks) == 1)
+        _unstack(stack, files, folder, sizes, alone=len(stacks) == 1)
     flat = [file for file in images if file not in stacks]
-    files.pictures = pictures_among(flat)
+    files.pictures = _pictures_among(flat)
     files.left_out += files.pictures.items()
-    labels = join_masks([file for file in flat if file.name not in files.pictures], files, folder)
-    files.read += with_one_suffix(labels, files, folder)
+    labels = _join_masks([file for file in flat if file.name not in files.pictures], files, folder)
+    files.read += _with_one_suffix(labels, files, folder)
 
 
-def are_two_kinds(array: Array, axis: int) -> bool:
+def _are_two_kinds(array: Array, axis: int) -> bool:
     """Whether the two channels along an axis are labels of two kinds, and not ids and their classes: where nuclei are
     differs by more than a tenth. Of two planes alone the smaller nuclei must lie in the larger ones.
     """
-    if array.shape[axis] != 2 or not are_whole(array) or is_picture(array.take(0, axis)):
+    if array.shape[axis] != 2 or not _are_whole(array) or _is_picture(array.take(0, axis)):
         return False
     first, second = (array.take(channel, axis) != 0 for channel in (0, 1))
     if axis != 3 and int((first & second).sum()) < WHOLE_SHARE * min(int(first.sum()), int(second.sum())):
@@ -137,51 +137,51 @@ def are_two_kinds(array: Array, axis: int) -> bool:
     return int((first != second).sum()) > SHARED_PIXELS * int((first | second).sum())
 
 
-def one_channel(one: SourceFile, plane: Array, files: Files, folder: Path) -> SourceFile:
+def _one_channel(one: SourceFile, plane: Array, files: Files, folder: Path) -> SourceFile:
     """Take one of several equal channels as the label image, and say so."""
     files.notes.append(f"{quote(one.name, 80)} has {EQUAL_CHANNELS}.")
-    path = write_array(folder, stem_of(one), plane)
+    path = _write_array(folder, _stem_of(one), plane)
     return SourceFile(one.name, path, Detected("label_image", sign=EQUAL_CHANNELS), ".npy")
 
 
-def equal_channels(files: Files, folder: Path) -> list[SourceFile]:
+def _equal_channels(files: Files, folder: Path) -> list[SourceFile]:
     """The images in colour whose colours are all grey, as label images; the others are left out.
 
     Of names in a folder that differ in numbers only the first few decide whether all are looked at.
     """
     labels = []
-    for alike in forms_of(files.coloured):
-        planes = {one.name: grey_plane(pixels_of(one)) for one in alike[:SAMPLE]}
+    for alike in _forms_of(files.coloured):
+        planes = {one.name: _grey_plane(pixels_of(one)) for one in alike[:SAMPLE]}
         if not any(plane is not None and plane.any() for plane in planes.values()):
             planes = {}  # black ones beside no others are pictures
         else:
-            planes |= {one.name: grey_plane(pixels_of(one)) for one in alike[SAMPLE:]}
+            planes |= {one.name: _grey_plane(pixels_of(one)) for one in alike[SAMPLE:]}
         for one in alike:
             if (plane := planes.get(one.name)) is None:
                 files.left_out.append((one.name, COLOURED))
             else:
-                labels.append(one_channel(one, plane, files, folder))
+                labels.append(_one_channel(one, plane, files, folder))
     return labels
 
 
-def grey_plane(array: Array | None) -> Array | None:
+def _grey_plane(array: Array | None) -> Array | None:
     """Return one of the channels (last axis) if they are equal and no picture; the last of two or four is opacity."""
     if array is None or array.ndim != 3 or array.shape[2] not in (2, *CHANNELS):
         return None
     plane: Array = array[..., 0]
     is_grey = (array[..., : 3 if array.shape[2] > 2 else 1] == plane[..., None]).all()
-    return plane if is_grey and not is_picture(plane) else None
+    return plane if is_grey and not _is_picture(plane) else None
 
 
-def forms_of(images: Iterable[SourceFile]) -> list[list[SourceFile]]:
+def _forms_of(images: Iterable[SourceFile]) -> list[list[SourceFile]]:
     """Group images whose names, with the folders, differ in numbers only."""
     forms: dict[str, list[SourceFile]] = {}
     for one in images:
-        forms.setdefault(re.sub("[0-9]+", "0", stem_of(one)), []).append(one)
+        forms.setdefault(re.sub("[0-9]+", "0", _stem_of(one)), []).append(one)
     return list(forms.values())
 
 
-def may_be_images(one: SourceFile) -> bool:
+def _may_be_images(one: SourceFile) -> bool:
     return one.detected.format in ("label_image", "pannuke_masks")
 
 
@@ -197,18 +197,18 @@ def pixels_of(one: SourceFile, *, as_colours: bool = True) -> Array | None:
     try:
         with one.path.open("rb") as stream:
             bounds = bounds_of(one.path.stat().st_size, MOST_PIXELS_READ, limit)
-            call = f"{__name__}:yield_pixels"
+            call = f"{__name__}:_yield_pixels"
             (pixels,) = decode(call, [stream], asked, where=asked[1], owner=__name__, bounds=bounds)
     except InputFault:  # told where it is read
         return None
     return pixels  # type: ignore[no-any-return]
 
 
-def yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str, as_colours: bool) -> Iterator[Array | None]:
+def _yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str, as_colours: bool) -> Iterator[Array | None]:
     """Yield what ``pixels_of`` returns, in the confined process."""
     (stream,) = streams
     try:
-        shape, read = look_at_pixels(stream, suffix, where, as_colours)
+        shape, read = _look_at_pixels(stream, suffix, where, as_colours)
         is_long = suffix == ".npy" and len(shape) == 4  # the first image tells what they are
         array = read() if shape and math.prod(shape[is_long:]) <= MOST_PIXELS_READ else None
         yield None if array is None or array.dtype.kind not in "biuf" else array
@@ -219,7 +219,7 @@ def yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str, as_colour
 UNREADABLE = (CutOff, Damaged, ValueError, TypeError, LookupError, OSError)
 
 
-def look_at_pixels(
+def _look_at_pixels(
     stream: BinaryIO, suffix: str, where: str, as_colours: bool = True
 ) -> tuple[tuple[int, ...], Callable[[], Array]]:
     """The axes of an image file by its header, and what reads it; of a TIFF file all pages and stacks of ImageJ."""
@@ -242,23 +242,23 @@ def look_at_pixels(
     return (planes, *pages[0].shape) if planes > 1 else pages[0].shape, read
 
 
-def has_planes(one: SourceFile) -> bool:
+def _has_planes(one: SourceFile) -> bool:
     """Whether an image file has more axes than two that are longer than 1. PNG files in colour are none of these."""
     if one.suffix == ".png":
         return False
     try:
         with one.path.open("rb") as stream:
-            shape, _ = look_at_pixels(stream, one.suffix, quote(one.name, 120))
+            shape, _ = _look_at_pixels(stream, one.suffix, quote(one.name, 120))
             return sum(side > 1 for side in shape) > 2
     except (InputFault, *UNREADABLE):
         return False
 
 
-def is_picture(array: Array | None) -> bool:
+def _is_picture(array: Array | None) -> bool:
     """Whether an image is a picture: values change from pixel to pixel, which labels of nuclei do not.
 
     >>> many = np.arange(10_000).reshape(100, 100)
-    >>> is_picture(many), is_picture(np.kron(many[:20, :20], np.ones((9, 9))))
+    >>> _is_picture(many), _is_picture(np.kron(many[:20, :20], np.ones((9, 9))))
     (True, False)
     """
     if array is None or array.ndim < 2:
@@ -292,10 +292,10 @@ def remedy(one: SourceFile, why: str, side: Path) -> str | None:
         return None
     ids = array[..., :3].astype(np.int64) @ np.array([1, 256, 65536])
     values = np.unique(ids[ids > 0])
-    if is_picture(ids) or not 0 < len(values) < FEW_COLOURS or (ids == 0).sum() == 0:
+    if _is_picture(ids) or not 0 < len(values) < FEW_COLOURS or (ids == 0).sum() == 0:
         return None
     some = values[:20]
-    if sum(count_regions_of(ids == value) for value in some) >= 2 * len(some):
+    if sum(_count_regions_of(ids == value) for value in some) >= 2 * len(some):
         return OF_CLASSES
     return f'{OF_IDS}python -c "{COLOURS_TO_IDS}" {files}'
 
@@ -311,24 +311,24 @@ def files_for_shell(side: Path, name: str) -> str:
 # --- pictures beside labels -------------------------------------------------------------------------------------------
 
 
-def pictures_among(images: Sequence[SourceFile]) -> dict[str, str]:
+def _pictures_among(images: Sequence[SourceFile]) -> dict[str, str]:
     """The names of the pictures among images, each with the first sign that tells it."""
     signs: dict[str, str] = {}
-    for tell in (thumbnails, in_folders, beside_masks, foregrounds, by_values):
+    for tell in (thumbnails, _in_folders, _beside_masks, _foregrounds, _by_values):
         signs |= tell([one for one in images if one.name not in signs])
     return signs
 
 
-def by_values(images: Sequence[SourceFile]) -> dict[str, str]:
+def _by_values(images: Sequence[SourceFile]) -> dict[str, str]:
     """Pictures by their pixels; of names that differ in numbers only the first few decide whether all are looked at."""
     pictures: list[SourceFile] = []
-    for alike in forms_of(images):
-        some = [one for one in alike[:SAMPLE] if is_picture(pixels_of(one))]
-        pictures += some + [one for one in alike[SAMPLE:] if some and is_picture(pixels_of(one))]
+    for alike in _forms_of(images):
+        some = [one for one in alike[:SAMPLE] if _is_picture(pixels_of(one))]
+        pictures += some + [one for one in alike[SAMPLE:] if some and _is_picture(pixels_of(one))]
     return {one.name: GREY_PICTURE for one in pictures}
 
 
-def beside_masks(images: Sequence[SourceFile]) -> dict[str, str]:
+def _beside_masks(images: Sequence[SourceFile]) -> dict[str, str]:
     """Pictures by their partners: ``a`` beside ``a_cp_masks``, ``a_img`` beside ``a_masks``."""
     by_image: dict[tuple[str, ...], list[SourceFile]] = {}
     for one in images:
@@ -341,19 +341,19 @@ def beside_masks(images: Sequence[SourceFile]) -> dict[str, str]:
     for of_image in by_image.values():
         masks = [one for one in of_image if sides.MASK_ENDING.search(bare_parts(one.name)[-1])]
         others = [one for one in of_image if one not in masks]
-        if masks and others and are_labels_of(others[:1], masks[:1]):
+        if masks and others and _are_labels_of(others[:1], masks[:1]):
             signs |= dict.fromkeys((one.name for one in masks), "a mask of all nuclei, beside which their labels lie")
         elif masks and others:
             signs |= dict.fromkeys((one.name for one in others), "a picture, beside which its masks lie")
     return signs
 
 
-def are_labels_of(labels: Sequence[SourceFile], masks: Sequence[SourceFile]) -> bool:
+def _are_labels_of(labels: Sequence[SourceFile], masks: Sequence[SourceFile]) -> bool:
     """Whether images are the labels of nuclei of which others are the masks: one value where any nucleus is."""
     numbers = []
     for one, mask in zip(labels, masks, strict=True):
         of_labels, foreground = pixels_of(one), pixels_of(mask)
-        if of_labels is None or foreground is None or of_labels.shape != foreground.shape or is_picture(of_labels):
+        if of_labels is None or foreground is None or of_labels.shape != foreground.shape or _is_picture(of_labels):
             return False
         if len(np.unique(foreground)) > 2 or ((of_labels > 0) != (foreground > 0)).any():
             return False
@@ -367,7 +367,7 @@ def thumbnails(images: Sequence[SourceFile]) -> dict[str, str]:
     return dict.fromkeys(small if len(small) < len(images) else [], "a thumbnail, as its folder or its name says")
 
 
-def in_folders(images: Sequence[SourceFile]) -> dict[str, str]:
+def _in_folders(images: Sequence[SourceFile]) -> dict[str, str]:
     """Pictures by their folders: ``images`` beside ``masks``."""
     folders = {one.name: [part.casefold() for part in bare_parts(one.name)[:-1]] for one in images}
     of_masks = [one.name for one in images if sides.MASK_FOLDERS & set(folders[one.name])]
@@ -378,7 +378,7 @@ def in_folders(images: Sequence[SourceFile]) -> dict[str, str]:
     return dict.fromkeys(pictures, f"a picture, since the masks lie in another folder ({quote(of_masks[0], 80)})")
 
 
-def foregrounds(images: Sequence[SourceFile]) -> dict[str, str]:
+def _foregrounds(images: Sequence[SourceFile]) -> dict[str, str]:
     """Find masks of all nuclei that have labels of the same images in a folder beside: ``binary``, ``instances``."""
     around: dict[str, dict[str, dict[str, SourceFile]]] = {}
     for one in images:
@@ -388,7 +388,7 @@ def foregrounds(images: Sequence[SourceFile]) -> dict[str, str]:
     for beside in around.values():
         for masks, labels in permutations(beside.values(), 2) if len(beside) <= MOST_FOLDERS else ():
             some = sorted(masks)[:SAMPLE]
-            if masks.keys() <= labels.keys() and are_labels_of(
+            if masks.keys() <= labels.keys() and _are_labels_of(
                 *([files[stem] for stem in some] for files in (labels, masks))
             ):
                 why = f"a mask of all nuclei, whose labels are in {quote(labels[some[0]].name, 80)}"
@@ -399,7 +399,7 @@ def foregrounds(images: Sequence[SourceFile]) -> dict[str, str]:
 # --- planes -----------------------------------------------------------------------------------------------------------
 
 
-def unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size], *, alone: bool) -> None:
+def _unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size], *, alone: bool) -> None:
     """Put what an image file with several planes holds among the files that were found, or why it is left out."""
     whole, has_channels = pixels_of(one), one.detected.format == "pannuke_masks"
     array: Array = np.empty(0) if whole is None else whole.reshape([side for side in whole.shape if side != 1])
@@ -407,7 +407,7 @@ def unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size]
     meaning = "channels"
     if one.suffix == ".mha":
         meaning, content = "nothing", f"an image of three axes; {VOLUMES}"
-    elif has_channels and is_picture(whole if whole is None or whole.ndim < 4 else whole[0]):
+    elif has_channels and _is_picture(whole if whole is None or whole.ndim < 4 else whole[0]):
         meaning, content = "nothing", GREY_PICTURE
     elif whole is not None and array.ndim == 3 and not (has_channels and whole.ndim == 4 and 1 not in whole.shape[1:]):
         is_open = has_channels and whole.ndim == 3
@@ -418,22 +418,22 @@ def unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size]
     elif meaning == "channels":
         files.read.append(one)
     elif meaning == "labels":
-        files.read.append(one_channel(one, content, files, folder))
+        files.read.append(_one_channel(one, content, files, folder))
     elif meaning == "masks":
-        files.read.append(write_masks(stem_of(one), content != 0, folder))
+        files.read.append(_write_masks(_stem_of(one), content != 0, folder))
         files.forms.add(EACH_A_MASK)
         files.notes.append(f"{said} is read as {len(content)} masks of a nucleus each.")
     elif meaning == "classes":
         ids, classes = (
-            write_array(folder, stem_of(one) + end, plane) for end, plane in zip(("", "_class"), content, strict=True)
+            _write_array(folder, _stem_of(one) + end, plane) for end, plane in zip(("", "_class"), content, strict=True)
         )
         files.read.append(SourceFile(one.name, ids, Detected("label_image", sign="ids and classes"), ".npy", classes))
         files.notes.append(f"{said} has the ids of nuclei in one channel and their classes in another.")
     else:
         for index, plane in enumerate(content):
             number = f"{index:0{len(str(len(content) - 1))}}"
-            name = f"image_{number}" if alone else f"{stem_of(one)}_{number}"
-            path, sign = write_array(folder, name, plane), f"a plane of {said}"
+            name = f"image_{number}" if alone else f"{_stem_of(one)}_{number}"
+            path, sign = _write_array(folder, name, plane), f"a plane of {said}"
             files.read.append(SourceFile(f"{name}.npy", path, Detected("label_image", sign=sign), ".npy"))
         files.is_stack = True
         files.notes.append(f"{said} is read as {counted(len(content), 'image')}, in their order.")
@@ -451,32 +451,32 @@ def meaning_of(
     has_channels  it may be one image with a channel of ids for each class, as PanNuke's are
     """
     axis, channel = axis_of_masks(array, sizes), class_channel(array)
-    has_background = is_background_last(array)
+    has_background = _is_background_last(array)
     if axis is not None:
         return ("channels", None) if axis == 2 and has_background else ("masks", np.moveaxis(array, axis, 0))
     is_grey = array.shape[2] in (2, *CHANNELS) and (array[..., :1] == array).all()
     if is_grey or (equal_too and len(array) == 2 and (array[0] == array[1]).all()):
         plane = array[..., 0] if is_grey else array[0]
-        return ("nothing", GREY_PICTURE) if is_picture(plane) else ("labels", plane)
+        return ("nothing", GREY_PICTURE) if _is_picture(plane) else ("labels", plane)
     if channel is not None:
         planes = np.moveaxis(array, channel[0], 0)
         return "classes", (planes[1 - channel[1]], planes[channel[1]])
     if has_channels and (array.shape[2] not in CHANNELS or array.dtype != np.uint8 or has_background):
         return "channels", None
     signs: dict[str, Callable[[], bool]] = {
-        FRACTIONS: lambda: not are_whole(array),
-        GREY_PICTURE: lambda: is_picture(array),
+        FRACTIONS: lambda: not _are_whole(array),
+        GREY_PICTURE: lambda: _is_picture(array),
         COLOURED: lambda: array.shape[2] in CHANNELS and array.shape[0] > CHANNELS[1],
-        TWO_KINDS: lambda: are_two_kinds(array, 0) or are_two_kinds(array, 2),
-        VOLUME.format(planes=len(array)): lambda: is_volume(array, equal_too=equal_too),
+        TWO_KINDS: lambda: _are_two_kinds(array, 0) or _are_two_kinds(array, 2),
+        VOLUME.format(planes=len(array)): lambda: _is_volume(array, equal_too=equal_too),
     }
     why = next((why for why, is_so in signs.items() if is_so()), None)
     return ("images", list(array)) if why is None else ("nothing", why)
 
 
-def with_one_suffix(images: list[SourceFile], files: Files, folder: Path) -> list[SourceFile]:
+def _with_one_suffix(images: list[SourceFile], files: Files, folder: Path) -> list[SourceFile]:
     """The images, all of one suffix: if they have several, and each belongs to an image of its own, as arrays."""
-    names = {sides.without_ending(stem_of(one)) for one in images}
+    names = {sides.without_ending(_stem_of(one)) for one in images}
     suffixes = sorted({one.suffix for one in images})
     if len(suffixes) < 2 or len(names) < len(images) or any(one.classes for one in images):
         return images
@@ -485,17 +485,17 @@ def with_one_suffix(images: list[SourceFile], files: Files, folder: Path) -> lis
         return images
     files.notes.append(f"Label images with the suffixes {listed(suffixes, last='and')} are read together.")
     return [
-        replace(one, path=write_array(folder, stem_of(one), array), suffix=".npy")
+        replace(one, path=_write_array(folder, _stem_of(one), array), suffix=".npy")
         for one, array in zip(images, arrays, strict=True)
         if array is not None
     ]
 
 
-def stem_of(one: SourceFile) -> str:
+def _stem_of(one: SourceFile) -> str:
     return "/".join(bare_parts(one.name))
 
 
-def write_array(folder: Path, name: str, plane: Array) -> Path:
+def _write_array(folder: Path, name: str, plane: Array) -> Path:
     path = folder / f"{name}.npy"
     path.parent.mkdir(parents=True, exist_ok=True)
     np.save(path, np.ascontiguousarray(plane), allow_pickle=False)
@@ -507,28 +507,28 @@ def axis_of_masks(array: Array, sizes: Collection[Size]) -> int | None:
 
     Each plane has one value besides 0 and, for numbers, one region; booleans may have several.
     """
-    if array.min(initial=0) < 0 or not are_whole(array):
+    if array.min(initial=0) < 0 or not _are_whole(array):
         return None
-    for axis in sorted((0, 2), key=lambda axis: size_across(array, axis) not in sizes):
+    for axis in sorted((0, 2), key=lambda axis: _size_across(array, axis) not in sizes):
         planes = np.moveaxis(array, axis, 0)
-        if array.dtype.kind == "b" and array.any() and size_across(array, axis) in sizes:
+        if array.dtype.kind == "b" and array.any() and _size_across(array, axis) in sizes:
             return axis
-        if len(planes) > 1 and are_apart(planes):
+        if len(planes) > 1 and _are_apart(planes):
             return axis
     return None
 
 
-def are_whole(array: Array) -> bool:
+def _are_whole(array: Array) -> bool:
     return array.dtype.kind != "f" or bool((array == np.rint(array)).all())
 
 
-def size_across(array: Array, axis: int) -> Size:
+def _size_across(array: Array, axis: int) -> Size:
     """The size of the planes along an axis."""
     height, width = np.moveaxis(array, axis, 0).shape[1:]
     return height, width
 
 
-def are_apart(planes: Iterable[Array | None], *, alone: bool = False) -> bool:
+def _are_apart(planes: Iterable[Array | None], *, alone: bool = False) -> bool:
     """Whether nearly each plane has one value and one region, and the regions lie beside each other.
 
     planes  (H, W) of one size; anything else is none that lie apart
@@ -543,7 +543,7 @@ def are_apart(planes: Iterable[Array | None], *, alone: bool = False) -> bool:
         if mask.any() and (plane[mask] != plane[mask].flat[0]).any():
             return False
         total = mask.astype(np.int32) if total is None else total + mask
-        regions.append(count_regions_of(mask))
+        regions.append(_count_regions_of(mask))
         if sum(count > 1 for count in regions) > max(1, (1 - WHOLE_SHARE) * len(regions)):
             return False
     if total is None or alone:
@@ -553,13 +553,13 @@ def are_apart(planes: Iterable[Array | None], *, alone: bool = False) -> bool:
     return 0 < whole >= WHOLE_SHARE * sum(count > 0 for count in regions) and shared <= SHARED_PIXELS * covered
 
 
-def count_regions_of(mask: npt.NDArray[np.bool_]) -> int:
+def _count_regions_of(mask: npt.NDArray[np.bool_]) -> int:
     from scipy.ndimage import label
 
     return int(label(mask, np.ones((3, 3), np.int8))[1])
 
 
-def is_background_last(array: Array) -> bool:
+def _is_background_last(array: Array) -> bool:
     """Whether the last channel is the background, all pixels that no other channel has, as in PanNuke's masks."""
     return bool(((array[..., -1] != 0) != (array[..., :-1] != 0).any(axis=2)).all())
 
@@ -582,7 +582,7 @@ def class_channel(array: Array) -> tuple[int, int] | None:
     return None
 
 
-def is_volume(array: Array, *, equal_too: bool) -> bool:
+def _is_volume(array: Array, *, equal_too: bool) -> bool:
     """Whether the labels of a plane lie where they lie in the plane before, as those of a volume do.
 
     equal_too  planes that are all the same are a volume, too: pages of a file, but not images of an array
@@ -601,20 +601,20 @@ def is_volume(array: Array, *, equal_too: bool) -> bool:
 # --- masks of single nuclei -------------------------------------------------------------------------------------------
 
 
-def join_masks(images: Sequence[SourceFile], files: Files, folder: Path) -> list[SourceFile]:
+def _join_masks(images: Sequence[SourceFile], files: Files, folder: Path) -> list[SourceFile]:
     """The images, with the masks of single nuclei put together to one file for each image."""
-    for key in (image_of_mask, folder_of_mask):
+    for key in (_image_of_mask, _folder_of_mask):
         groups: dict[str, list[SourceFile]] = {}
         for one in images:
             groups.setdefault(key(one.name), []).append(one)
         if max(map(len, groups.values()), default=0) < 2 or not all(
-            are_apart(map(pixels_of, masks), alone=len(masks) == 1) for masks in groups.values()
+            _are_apart(map(pixels_of, masks), alone=len(masks) == 1) for masks in groups.values()
         ):
             continue
         joined = []
         for name, masks in groups.items():
             planes = [array != 0 for array in map(pixels_of, masks) if array is not None]
-            joined.append(write_masks(name, planes, folder))
+            joined.append(_write_masks(name, planes, folder))
         files.forms.add(EACH_A_MASK)
         first = max(groups, key=lambda name: len(groups[name]))
         files.notes.append(
@@ -625,33 +625,33 @@ def join_masks(images: Sequence[SourceFile], files: Files, folder: Path) -> list
     return list(images)
 
 
-def image_of_mask(name: str) -> str:
+def _image_of_mask(name: str) -> str:
     """The image that a mask belongs to, by its name without its number.
 
-    >>> image_of_mask("img1/masks/001.png"), image_of_mask("img1_001.png"), image_of_mask("7.png")
+    >>> _image_of_mask("img1/masks/001.png"), _image_of_mask("img1_001.png"), _image_of_mask("7.png")
     ('img1', 'img1', 'image')
     """
     *folders, stem = bare_parts(name)
     bare = NUMBER_OF_NUCLEUS.sub("", stem)
-    return "/".join([*without_mask_folders(folders), *([bare] if bare else [])]) or "image"
+    return "/".join([*_without_mask_folders(folders), *([bare] if bare else [])]) or "image"
 
 
-def folder_of_mask(name: str) -> str:
-    return "/".join(without_mask_folders(bare_parts(name)[:-1])) or "image"
+def _folder_of_mask(name: str) -> str:
+    return "/".join(_without_mask_folders(bare_parts(name)[:-1])) or "image"
 
 
-def without_mask_folders(folders: Sequence[str]) -> list[str]:
+def _without_mask_folders(folders: Sequence[str]) -> list[str]:
     return [folder for folder in folders if folder.casefold() not in sides.MASK_FOLDERS]
 
 
-def write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path) -> SourceFile:
+def _write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path) -> SourceFile:
     """Masks as the run-length codes of a COCO file, in which nuclei may share pixels."""
     annotations: list[dict[str, Any]] = []
     height = width = 0
     for number, mask in enumerate(masks, start=1):
         height, width = mask.shape
         if mask.any():
-            segmentation = {"size": [height, width], "counts": coco_counts(mask)}
+            segmentation = {"size": [height, width], "counts": _coco_counts(mask)}
             annotations.append({"id": number, "image_id": 1, "category_id": 1, "segmentation": segmentation})
     document = {
         "images": [{"id": 1, "file_name": PurePosixPath(name).name, "height": height, "width": width}],
@@ -666,10 +666,10 @@ def write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path)
     )
 
 
-def coco_counts(mask: npt.NDArray[np.bool_]) -> list[int]:
+def _coco_counts(mask: npt.NDArray[np.bool_]) -> list[int]:
     """The lengths of runs of 0 and 1 in turn, column by column, as COCO counts them.
 
-    >>> coco_counts(np.array([[False, True], [True, True]]))
+    >>> _coco_counts(np.array([[False, True], [True, True]]))
     [1, 3]
     """
     flat = np.concatenate([[False], mask.ravel(order="F"), [False]])

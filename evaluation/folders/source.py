@@ -194,7 +194,7 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
         for top, parts in stores.items():
             listed.append((f"{top or path.resolve().name}.zip", pack(files, parts, top, workspace)))
         in_stores = {part for parts in stores.values() for part in parts}
-        for folder, rois in single_rois(files.names).items():
+        for folder, rois in _single_rois(files.names).items():
             listed.append((f"{folder or path.resolve().name}.zip", pack(files, rois, folder, workspace)))
             in_stores |= {*rois}
         for name in files.names:
@@ -210,7 +210,7 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
     return listed
 
 
-def single_rois(names: Iterable[str]) -> dict[str, list[str]]:
+def _single_rois(names: Iterable[str]) -> dict[str, list[str]]:
     """Group ROIs of ImageJ by folder, where each is a file named by a number, as ImageJ names them."""
     folders: dict[str, list[str]] = {}
     for name in names:
@@ -300,7 +300,7 @@ def place_in_jobs(files: Sequence[SourceFile], images: Mapping[str, str]) -> lis
         kinds = sorted({PurePosixPath(file.name).name for file in placed})
         got = f"several outputs of each job, such as {listed(kinds, 3, last='and')}"
         raise refused("nothing-to-compare", quote(JOBS_FILE), wording="several-for-each-job", got=got)
-    return with_groups(placed)
+    return _with_groups(placed)
 
 
 def place_files(files: Sequence[SourceFile], format: str) -> list[SourceFile]:
@@ -314,13 +314,13 @@ def place_files(files: Sequence[SourceFile], format: str) -> list[SourceFile]:
         ]
     parts = {file.name: bare_parts(file.name) for file in files}
     stems_alone = len({stem for *_, stem in parts.values()}) == len(files)
-    if classes_in_names(parts.values()):
-        split = {name: (*folders, *class_of_stem(stem)) for name, (*folders, stem) in parts.items()}
+    if _classes_in_names(parts.values()):
+        split = {name: (*folders, *_class_of_stem(stem)) for name, (*folders, stem) in parts.items()}
         files = [replace(file, of_class=split[file.name][-1]) for file in files]
         parts = {name: tuple(words[:-1]) for name, words in split.items()}
         stems_alone = len(set(parts.values())) == len({stem for *_, stem in parts.values()})
     folders = Counter(words[:-1] for words in parts.values())
-    has_class_folders = format in ("nary_mat", "label_image") and are_class_folders([*parts.values()])
+    has_class_folders = format in ("nary_mat", "label_image") and _are_class_folders([*parts.values()])
     folders_alone = all(places and folders[places] == 1 for places in (words[:-1] for words in parts.values()))
     placed = []
     for file in files:
@@ -330,7 +330,7 @@ def place_files(files: Sequence[SourceFile], format: str) -> list[SourceFile]:
         last = 3 if has_class_folders else 1 + (folders_alone and not stems_alone)  # part of the case, from the end
         case = words[-last] if has_class_folders or stems_alone or folders_alone else "_".join(words)
         placed.append(replace(file, case=case, group=words[-last - 1] if len(words) > last else ""))
-    return with_groups(placed)
+    return _with_groups(placed)
 
 
 def class_maps(names: Iterable[str]) -> dict[tuple[str, ...], str]:
@@ -363,18 +363,18 @@ def bare_parts(name: str) -> tuple[str, ...]:
     return (*folders, stem)
 
 
-def class_of_stem(stem: str) -> tuple[str, str]:
+def _class_of_stem(stem: str) -> tuple[str, str]:
     """Split a name such as ``A_lymphocytes`` into case and class, "" if it has no class."""
     case, _, name = stem.rpartition("_")
     return (case, name) if case and re.fullmatch(r"[A-Za-z][A-Za-z +-]{2,40}", name) else (stem, "")
 
 
-def classes_in_names(parts: Iterable[tuple[str, ...]]) -> set[str]:
+def _classes_in_names(parts: Iterable[tuple[str, ...]]) -> set[str]:
     """The classes, if each file is named like its case and its class, and the same ones come back.
 
     Of one case alone, the last words must be those of nuclei.
     """
-    split = [(*words[:-1], *class_of_stem(words[-1])) for words in parts]
+    split = [(*words[:-1], *_class_of_stem(words[-1])) for words in parts]
     cases, classes = {words[:-1] for words in split}, {words[-1] for words in split}
     is_odd = "" in classes or any(ENDING.search(f"_{name}") or name.casefold() in PARTS_OF_SETS for name in classes)
     if is_odd or len(classes) < 2 or len(set(split)) < len(split):
@@ -383,7 +383,7 @@ def classes_in_names(parts: Iterable[tuple[str, ...]]) -> set[str]:
     return classes if come_back or (len(cases) == 1 and all(map(OF_NUCLEI.search, classes))) else set()
 
 
-def are_class_folders(parts: Sequence[tuple[str, ...]]) -> bool:
+def _are_class_folders(parts: Sequence[tuple[str, ...]]) -> bool:
     """Whether each file lies in a folder named like its class, which lies in a folder named like its case."""
     if any(len(words) < 3 for words in parts):
         return False
@@ -392,7 +392,7 @@ def are_class_folders(parts: Sequence[tuple[str, ...]]) -> bool:
     return len(set(places)) == len(places) and len(classes) < len(places) and len(cases) < len(places)
 
 
-def with_groups(files: Sequence[SourceFile]) -> list[SourceFile]:
+def _with_groups(files: Sequence[SourceFile]) -> list[SourceFile]:
     """Take folders as groups if one of several has several cases; else patients are told by TCGA's barcodes."""
     cases_of: dict[str, set[str]] = {}
     for file in files:
@@ -413,7 +413,7 @@ def size_beside(path: Path, *names: str) -> Size | None:
     """Read the size of the picture that has one of these names; an ending such as ``_nuclei`` may differ."""
     names = (*names, *(MASK_ENDING.sub("", name) for name in names))
     image = next((one for one in pictures_near(path, names) if one != path), None)
-    return None if image is None else jpeg_size(image) or read_image_size(image)
+    return None if image is None else _jpeg_size(image) or read_image_size(image)
 
 
 def pictures_near(path: Path, names: Iterable[str]) -> Iterator[Path]:
@@ -428,7 +428,7 @@ def pictures_near(path: Path, names: Iterable[str]) -> Iterator[Path]:
             yield from filter(Path.is_file, (place / (name + suffix) for suffix in (*TISSUE_SUFFIXES, *JPEG_SUFFIXES)))
 
 
-def jpeg_size(path: Path) -> Size | None:
+def _jpeg_size(path: Path) -> Size | None:
     """Height and width of a JPEG image by the header of its frame; None if it is none."""
     with path.open("rb") as stream:
         if path.suffix not in JPEG_SUFFIXES or stream.read(2) != b"\xff\xd8":
@@ -477,18 +477,18 @@ def pair_names(reference: Iterable[str], prediction: Iterable[str]) -> Pairing:
             right.remove(other)
 
     for words, key in SPELLINGS.items():
-        add(same_keys(left, right, key, key), words)
-    add(beginnings(left, right), "one is the beginning of the other")
-    add(same_keys(left, right, own_part(left), own_part(right)), "without what all names have in common")
+        add(_same_keys(left, right, key, key), words)
+    add(_beginnings(left, right), "one is the beginning of the other")
+    add(_same_keys(left, right, _own_part(left), _own_part(right)), "without what all names have in common")
     if len(left) == len(right) == 1 and not pairs:
         add([(left[0], right[0])], "the only ones")
     return Pairing(dict(sorted(pairs.items())), rules, tuple(left), tuple(right))
 
 
-def without_suffix(name: str) -> str:
+def _without_suffix(name: str) -> str:
     """A name without the folders before it, its suffixes, and what Roboflow puts behind it.
 
-    >>> without_suffix("train/Cell01.ome.tif"), without_suffix("cell01_tif.rf.0123456789abcdef.jpg")
+    >>> _without_suffix("train/Cell01.ome.tif"), _without_suffix("cell01_tif.rf.0123456789abcdef.jpg")
     ('cell01', 'cell01')
     """
     base = composed(name).casefold().replace("\\", "/").rpartition("/")[2]
@@ -497,61 +497,61 @@ def without_suffix(name: str) -> str:
 
 
 def without_ending(name: str) -> str:
-    return ENDING.sub("", without_suffix(name))
+    return ENDING.sub("", _without_suffix(name))
 
 
 SPELLINGS: Mapping[str, Callable[[str], str]] = {  # in this order; what is the same in names that are paired
     "": composed,
     "upper and lower case": lambda name: composed(name).casefold(),
-    "without folders and suffixes": without_suffix,
+    "without folders and suffixes": _without_suffix,
     "without endings such as '_masks'": without_ending,
     "without zeros before numbers": lambda name: re.sub("(?<![0-9])0+(?=[0-9])", "", without_ending(name)),
     "without the code before it": lambda name: re.sub("^[0-9a-f]{8}-", "", without_ending(name)),  # of Label Studio
 }
 
 
-def same_keys(
+def _same_keys(
     left: Iterable[str], right: Iterable[str], left_key: Callable[[str], str], right_key: Callable[[str], str]
 ) -> list[tuple[str, str]]:
     """Pair names of both sides that have the same key, where no other name has it."""
-    lefts, rights = by_key(left, left_key), by_key(right, right_key)
+    lefts, rights = _by_key(left, left_key), _by_key(right, right_key)
     keys = sorted(key for key in lefts.keys() & rights.keys() if key and len(lefts[key]) == len(rights[key]) == 1)
     return [(lefts[key][0], rights[key][0]) for key in keys]
 
 
-def by_key(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
+def _by_key(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(key(name), []).append(name)
     return groups
 
 
-def beginnings(left: Iterable[str], right: Sequence[str]) -> list[tuple[str, str]]:
+def _beginnings(left: Iterable[str], right: Sequence[str]) -> list[tuple[str, str]]:
     """Pair names of which one begins with the other, up to a sign, where no other name does."""
-    fits = {one: [other for other in right if begins(one, other)] for one in left}
+    fits = {one: [other for other in right if _begins(one, other)] for one in left}
     times = Counter(other for others in fits.values() for other in others)
     return [(one, others[0]) for one, others in fits.items() if len(others) == 1 and times[others[0]] == 1]
 
 
-def begins(one: str, other: str) -> bool:
+def _begins(one: str, other: str) -> bool:
     short, long = sorted((composed(one).casefold(), composed(other).casefold()), key=len)
     return long.startswith(short) and not long[len(short) : len(short) + 1].isalnum()
 
 
-def common_start(names: list[str]) -> str:
+def _common_start(names: list[str]) -> str:
     """What all names begin with."""
     first, last = min(names), max(names)
     return first[: next((index for index, sign in enumerate(first) if last[index : index + 1] != sign), len(first))]
 
 
-def own_part(names: list[str]) -> Callable[[str], str]:
+def _own_part(names: list[str]) -> Callable[[str], str]:
     """Cut from a name what all names begin and end with; numbers are never cut."""
     folded = [composed(name).casefold() for name in names]
     if len(folded) < 2:
         return lambda name: ""
-    start = re.sub(r"[0-9]+$", "", common_start(folded))
+    start = re.sub(r"[0-9]+$", "", _common_start(folded))
     start = start if not start or not start[-1].isalpha() or all(n[len(start) :][:1].isdigit() for n in folded) else ""
-    end = common_start([name[::-1] for name in folded])[::-1]
+    end = _common_start([name[::-1] for name in folded])[::-1]
     end = re.sub(r"^[0-9]+", "", end)
 
     def own(name: str) -> str:

@@ -48,7 +48,7 @@ Agreement = Literal["same to the byte", "same to the digit", "differs", "cannot 
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class _Checked:
     """One check of an archive: what was compared, its outcome, and why."""
 
     what: str
@@ -56,7 +56,7 @@ class Checked:
     why: str = ""
 
     @classmethod
-    def bytes_of(cls, what: str, other: Sequence[str]) -> Checked:
+    def bytes_of(cls, what: str, other: Sequence[str]) -> _Checked:
         """Make the outcome of a comparison byte by byte, from the names of the files that differ."""
         return cls(what, "differs" if other else "same to the byte", ", ".join(other[:10]))
 
@@ -102,7 +102,7 @@ def write_archive(
     contents = {name: path.read_bytes() for name, path in paths.items()}
     left_out = [] if private else ["reference", "details.json", "objects.csv"]
     left_out += [] if f"challenge/{CASES_FILE}" in paths else [CASES_FILE]
-    contents["archive.json"] = as_json(made_by(date, image, left_out)).encode()
+    contents["archive.json"] = as_json(_made_by(date, image, left_out)).encode()
     contents |= metadata(challenge, date, creators, __version__)
     sums = [f"{store.hashed(io.BytesIO(contents[name]))}  {name}\n" for name in sorted(contents)]
     contents[SUMS_FILE] = "".join(sums).encode()
@@ -114,7 +114,7 @@ def write_archive(
     return sorted(contents)
 
 
-def made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
+def _made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
     """Describe what the results were made with, as far as this machine tells."""
     packages = sorted(f"{package.metadata['Name']}=={package.version}" for package in distributions())
     software = {"version": __version__, "python": platform.python_version(), "packages": packages, "image": image}
@@ -174,7 +174,7 @@ def metadata(challenge: Challenge, date: str, creators: Sequence[str], program: 
 
 def verify_archive(
     path: Path, work: Path, submissions: Path | None = None, *, workers: int | None = None
-) -> list[Checked]:
+) -> list[_Checked]:
     """Compute again what an archive, a ZIP or its folder, allows.
 
     work         an empty folder that it is unpacked to
@@ -186,40 +186,40 @@ def verify_archive(
     archive = work / "archive"
     try:
         files = open_submission(path, LimitRules())
-        large = [name for name in files.names if files.size(name) > most_bytes(name)]
+        large = [name for name in files.names if files.size(name) > _most_bytes(name)]
         if large:
-            name, size, most = large[0], files.size(large[0]), most_bytes(large[0])
+            name, size, most = large[0], files.size(large[0]), _most_bytes(large[0])
             got, expected = f"{size:,} bytes", f"at most {most:,} bytes in such a file"
             raise WrongUsage(fault("too-large", quote(name), got=got, expected=expected, fix=""))
-        sums = check_sums(files)
+        sums = _check_sums(files)
         for name in files.names:
-            if submissions is not None or not is_of_reference(name):
+            if submissions is not None or not _is_of_reference(name):
                 with files.open(name) as stream:
                     write_atomically(archive / name, stream.read())
     except (SubmissionRejected, InputFault) as error:
         raise WrongUsage(*error.findings) from None
-    content = [*check_metadata(archive), *check_results_of_teams(archive)]
-    return [sums, *content, *check_scores(archive, submissions, work / "again", workers)]
+    content = [*_check_metadata(archive), *_check_results_of_teams(archive)]
+    return [sums, *content, *_check_scores(archive, submissions, work / "again", workers)]
 
 
-def most_bytes(name: str) -> int:
+def _most_bytes(name: str) -> int:
     """Say up to which size a file of an archive is unpacked; a file of the reference may be as large as any."""
     file = name.rpartition("/")[2]
-    if is_of_reference(name) or file == "objects.csv":
+    if _is_of_reference(name) or file == "objects.csv":
         return LimitRules().bytes_per_file
     most = {"metrics.json": store.METRICS_BYTES, "details.json": store.DETAILS_BYTES, BOARD_FILE: store.DETAILS_BYTES}
     return most.get(file, CSV_BYTES)
 
 
-def is_of_reference(name: str) -> bool:
+def _is_of_reference(name: str) -> bool:
     return name.startswith("challenge/") and name not in (f"challenge/{CHALLENGE_FILE}", f"challenge/{CASES_FILE}")
 
 
-def check_sums(files: SubmissionFiles) -> Checked:
+def _check_sums(files: SubmissionFiles) -> _Checked:
     """Check that every file has its checksum in SHA256SUMS, and none is there without one. Nothing is written."""
     what = f"{len(files.names)} files, by {SUMS_FILE}"
     if SUMS_FILE not in files.names:
-        return Checked(what, "cannot be checked", f"there is no {SUMS_FILE}")
+        return _Checked(what, "cannot be checked", f"there is no {SUMS_FILE}")
     with files.open(SUMS_FILE) as stream:
         lines = [line.split("  ", 1) for line in stream.read().decode("utf-8", "replace").splitlines()]
     sums = {line[1]: line[0] for line in lines if len(line) == 2}
@@ -229,10 +229,10 @@ def check_sums(files: SubmissionFiles) -> Checked:
             if name != SUMS_FILE and sums.get(name) != store.hashed(stream):
                 wrong.append(name)
     wrong += [f"{name} (missing)" for name in sums if name not in files.names]
-    return Checked.bytes_of(what, wrong)
+    return _Checked.bytes_of(what, wrong)
 
 
-def check_metadata(folder: Path) -> Iterator[Checked]:
+def _check_metadata(folder: Path) -> Iterator[_Checked]:
     """Write the metadata again, and compare; what was noted of the machine cannot be checked."""
     what = ", ".join(names := ("CITATION.cff", "datacite.json", "zenodo.json"))
     try:
@@ -241,16 +241,16 @@ def check_metadata(folder: Path) -> Iterator[Checked]:
         creators, version = [each["name"] for each in cited["creators"]], made["software"]["version"]
         expected = metadata(Challenge.load(folder / "challenge"), made["date"], creators, version)
     except (OSError, EvaluationError, KeyError, TypeError, AttributeError, orjson.JSONDecodeError):
-        yield Checked(what, "cannot be checked", "archive.json or a file of the challenge is missing or damaged")
+        yield _Checked(what, "cannot be checked", "archive.json or a file of the challenge is missing or damaged")
         return
-    yield Checked.bytes_of(what, [name for name in names if stored[name] != expected[name]])
+    yield _Checked.bytes_of(what, [name for name in names if stored[name] != expected[name]])
     believed = f"software, image and date in archive.json, and the key in every {store.KEY_FILE}"
-    yield Checked(believed, "cannot be checked", "nothing else tells them")
+    yield _Checked(believed, "cannot be checked", "nothing else tells them")
 
 
-def check_results_of_teams(folder: Path) -> Iterator[Checked]:
+def _check_results_of_teams(folder: Path) -> Iterator[_Checked]:
     """Check the rules, the ranking, and of each team its files, its numbers, and its counts of nuclei."""
-    results = result_folder_in(folder)
+    results = _result_folder_in(folder)
     try:
         challenge = Challenge.load(folder / "challenge")
         files = results.find()[0]
@@ -259,88 +259,88 @@ def check_results_of_teams(folder: Path) -> Iterator[Checked]:
             for result in files
         }
     except EvaluationError as error:
-        yield Checked("the rules, the ranking and the scores", "cannot be checked", str(error.findings[0]))
+        yield _Checked("the rules, the ranking and the scores", "cannot be checked", str(error.findings[0]))
         return
     why = [] if hashes == {challenge.hash} else ["results were made with other rules or cases"]
-    yield Checked.bytes_of("the hash of rules and cases", why)
-    yield check_board(folder, results)
+    yield _Checked.bytes_of("the hash of rules and cases", why)
+    yield _check_board(folder, results)
     for file in files:
         table, details = file.metrics.with_name("objects.csv"), file.details
-        yield check_key(file.name, file.metrics.parent)
-        yield check_numbers(file.name, challenge, file.metrics, details)
+        yield _check_key(file.name, file.metrics.parent)
+        yield _check_numbers(file.name, challenge, file.metrics, details)
         what = f"counts of {file.name}, from its nuclei"
         if details is None or not table.is_file():
-            yield Checked(what, "cannot be checked", "objects.csv or details.json is left out")
+            yield _Checked(what, "cannot be checked", "objects.csv or details.json is left out")
         else:
-            yield check_counts(what, table, details)
+            yield _check_counts(what, table, details)
 
 
-def check_scores(folder: Path, submissions: Path | None, again: Path, workers: int | None) -> Iterator[Checked]:
+def _check_scores(folder: Path, submissions: Path | None, again: Path, workers: int | None) -> Iterator[_Checked]:
     """Score each team again from its submission, into the folder ``again``, and compare the results."""
     what = "the scores, from the submissions"
     if submissions is None:
-        yield Checked(what, "cannot be checked", "submissions are not in the archive; give them with --submissions")
+        yield _Checked(what, "cannot be checked", "submissions are not in the archive; give them with --submissions")
         return
-    results = result_folder_in(folder)
+    results = _result_folder_in(folder)
     try:
         challenge, rules = load_ranked(folder / "challenge")
         files, rejected = results.find()
         columns = team_scores.plan_columns(challenge, rules.columns)
         rescored = score_teams(folder / "challenge", challenge, columns, submissions, again, workers=workers)
     except ChallengeBroken as error:
-        yield Checked(what, "cannot be checked", str(error.findings[0]))
+        yield _Checked(what, "cannot be checked", str(error.findings[0]))
         return
     no_submission: tuple[Agreement, str] = "cannot be checked", "there is no such submission"
     scored, refused = {team.name for team in rescored.scores}, {team.name: team for team in rescored.unranked}
     for file in files:
         of_team = f"scores of {file.name}, from its submission"
         if file.name in scored:
-            yield check_results(of_team, file.metrics.parent, again / store.RESULTS / file.name)
+            yield _check_results(of_team, file.metrics.parent, again / store.RESULTS / file.name)
         elif file.name in refused:
-            yield Checked(of_team, "differs", f"rejected now: {refused[file.name].reason}")
+            yield _Checked(of_team, "differs", f"rejected now: {refused[file.name].reason}")
         else:
-            yield Checked(of_team, *no_submission)
+            yield _Checked(of_team, *no_submission)
     for team in rejected:
         of_team, now = f"{team.name} is rejected, by its submission", refused.get(team.name)
         if now is not None:
-            yield Checked.bytes_of(of_team, [] if now == team else [now.reason])
+            yield _Checked.bytes_of(of_team, [] if now == team else [now.reason])
         else:
-            yield Checked(of_team, *(("differs", "it is scored now") if team.name in scored else no_submission))
+            yield _Checked(of_team, *(("differs", "it is scored now") if team.name in scored else no_submission))
 
 
-def check_results(what: str, stored: Path, again: Path) -> Checked:
+def _check_results(what: str, stored: Path, again: Path) -> _Checked:
     """Compare the files of a result that the archive has with those of today."""
     names = [name for name in store.RESULT_FILES if (stored / name).is_file()]
     other = [name for name in names if (stored / name).read_bytes() != (again / name).read_bytes()]
     if not other:
-        return Checked(what, "same to the byte", ", ".join(names))
+        return _Checked(what, "same to the byte", ", ".join(names))
     for name in other:
-        read = orjson.loads if name.endswith(".json") else table_rows
+        read = orjson.loads if name.endswith(".json") else _table_rows
         try:
             before, after = (read((folder / name).read_bytes()) for folder in (stored, again))
-            different = first_difference(before, after)
+            different = _first_difference(before, after)
         except (orjson.JSONDecodeError, UnicodeDecodeError, csv.Error, RecursionError):
-            return Checked(what, "differs", f"{name} is damaged")
+            return _Checked(what, "differs", f"{name} is damaged")
         if different:
-            return Checked(what, "differs", f"{name}: {different}")
-    return Checked(what, "same to the digit", f"other bytes in {', '.join(other)}")
+            return _Checked(what, "differs", f"{name}: {different}")
+    return _Checked(what, "same to the digit", f"other bytes in {', '.join(other)}")
 
 
-def table_rows(table: bytes) -> dict[str, list[str]]:
+def _table_rows(table: bytes) -> dict[str, list[str]]:
     """Read the cells of a CSV file, by their line."""
     rows = csv.reader(io.StringIO(table.decode(), newline=""))
     return {f"line {number}": row for number, row in enumerate(rows, start=1)}
 
 
-def result_folder_in(folder: Path) -> ResultFolder:
+def _result_folder_in(folder: Path) -> ResultFolder:
     return ResultFolder(folder / store.RESULTS if (folder / store.RESULTS).is_dir() else folder)
 
 
-def check_board(folder: Path, results: ResultFolder) -> Checked:
+def _check_board(folder: Path, results: ResultFolder) -> _Checked:
     """Compute the ranking again from the stored results, and compare."""
     what = f"the ranking in {BOARD_FILE}"
     if not (folder / BOARD_FILE).is_file():
-        return Checked(what, "cannot be checked", f"there is no {BOARD_FILE}")
+        return _Checked(what, "cannot be checked", f"there is no {BOARD_FILE}")
     stored = (folder / BOARD_FILE).read_bytes()
     try:
         before: Any = store.read_board(folder / BOARD_FILE)
@@ -348,20 +348,20 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
         again = leaderboard_json(replace(rank_folder(folder / "challenge", results, {}), before=older)).encode()
         after = orjson.loads(again)
         if stored == again:
-            return Checked(what, "same to the byte")
+            return _Checked(what, "same to the byte")
         why = f"{' and '.join(NOT_COMPARED)} are not compared"
         if all(file.details is None for file in results.find()[0]):
-            before, after = (without_details(each) for each in (before, after))
+            before, after = (_without_details(each) for each in (before, after))
             why = "ranks and values alone; tests and samples need details.json"
     except EvaluationError as error:
-        return Checked(what, "cannot be checked", str(error.findings[0]))
+        return _Checked(what, "cannot be checked", str(error.findings[0]))
     except (KeyError, TypeError):
-        return Checked(what, "differs", f"{BOARD_FILE} is damaged")
-    different = first_difference(before, after)
-    return Checked(what, "differs" if different else "same to the digit", different or why)
+        return _Checked(what, "differs", f"{BOARD_FILE} is damaged")
+    different = _first_difference(before, after)
+    return _Checked(what, "differs" if different else "same to the digit", different or why)
 
 
-def without_details(board: Mapping[str, Any]) -> dict[str, Any]:
+def _without_details(board: Mapping[str, Any]) -> dict[str, Any]:
     """Reduce a leaderboard to what follows from the rules and from the metrics.json of the teams."""
     kept_keys = {
         "columns": ("path", "direction", "weight"),
@@ -379,22 +379,22 @@ def without_details(board: Mapping[str, Any]) -> dict[str, Any]:
     return {"challenge": board["challenge"], "ranking": rules, "cells": cells, **shortened}
 
 
-def first_difference(before: Any, after: Any, path: str = "") -> str | None:
+def _first_difference(before: Any, after: Any, path: str = "") -> str | None:
     """Say where two documents differ by more than a digit, and how; None: nowhere. Programs and findings may differ."""
     if isinstance(before, dict) and isinstance(after, dict):
         keys = (before.keys() | after.keys()) - (set() if path else set(NOT_COMPARED))
         pairs = [(f"{path}.{key}".lstrip("."), before.get(key), after.get(key)) for key in sorted(keys)]
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         pairs = [(f"{path}[{i}]", one, other) for i, (one, other) in enumerate(zip(before, after, strict=True))]
-    elif before == after or are_close(before, after):
+    elif before == after or _are_close(before, after):
         return None
     else:
         return f"{path}: {str(before)[:60]} in the archive, {str(after)[:60]} now"
-    differences = (first_difference(one, other, where) for where, one, other in pairs)
+    differences = (_first_difference(one, other, where) for where, one, other in pairs)
     return next(filter(None, differences), None)
 
 
-def are_close(one: Any, other: Any) -> bool:
+def _are_close(one: Any, other: Any) -> bool:
     """Say whether two numbers, or two texts that are numbers, are the same to the digit."""
     try:
         return math.isclose(float(one), float(other), abs_tol=DIGITS)
@@ -402,21 +402,21 @@ def are_close(one: Any, other: Any) -> bool:
         return False
 
 
-def check_key(name: str, folder: Path) -> Checked:
+def _check_key(name: str, folder: Path) -> _Checked:
     """Check by key.json that the files of a team are as they were when it was scored."""
     hashes = store.read_key(folder).get("files")
     names = [file for file in store.RESULT_FILES if (folder / file).is_file()]
     what = f"{', '.join(names)} of {name}, by {store.KEY_FILE}"
     if not isinstance(hashes, dict):
-        return Checked(what, "cannot be checked", f"there is no {store.KEY_FILE}, or it is damaged")
-    return Checked.bytes_of(what, [file for file in names if hashes.get(file) != store.file_hash(folder / file)])
+        return _Checked(what, "cannot be checked", f"there is no {store.KEY_FILE}, or it is damaged")
+    return _Checked.bytes_of(what, [file for file in names if hashes.get(file) != store.file_hash(folder / file)])
 
 
-def check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path | None) -> Checked:
+def _check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path | None) -> _Checked:
     """Compute the numbers of metrics.json again, as far as they follow from details.json and objects.csv."""
     what = f"numbers of {name} in metrics.json, from details.json and objects.csv"
     if details is None:
-        return Checked(what, "cannot be checked", "details.json is left out")
+        return _Checked(what, "cannot be checked", "details.json is left out")
     try:
         stored = store.read_metrics(metrics, where="'metrics.json'")
         cases = store.read_details(details, where="'details.json'")
@@ -429,20 +429,20 @@ def check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path 
             [store.score_or_nan(document, column.path) for column in columns] for document in (stored, every)
         )
     except InputFault as error:
-        return Checked(what, "cannot be checked", str(error))
+        return _Checked(what, "cannot be checked", str(error))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-        return Checked(what, "cannot be checked", "metrics.json or details.json has another form")
+        return _Checked(what, "cannot be checked", "metrics.json or details.json has another form")
     for column, *numbers in zip(columns, published, detailed, recomputed, strict=True):
         known = [value for value in numbers if not math.isnan(value)]
         if known and not math.isclose(min(known), max(known), rel_tol=2 * DIGITS, abs_tol=2 * DIGITS):
-            return Checked(what, "differs", f"{column.path}: {known[0]:g} in the archive, {known[-1]:g} now")
+            return _Checked(what, "differs", f"{column.path}: {known[0]:g} in the archive, {known[-1]:g} now")
     total = sum(not math.isnan(value) for value in detailed)
     again = sum(not math.isnan(one) and not math.isnan(other) for one, other in zip(detailed, recomputed, strict=True))
     more = "" if again == total else "; what the others rest on is not in these files"
-    return Checked(what, "same to the digit", f"{again:,} of {total:,}{more}")
+    return _Checked(what, "same to the digit", f"{again:,} of {total:,}{more}")
 
 
-def check_counts(what: str, table: Path, path: Path) -> Checked:
+def _check_counts(what: str, table: Path, path: Path) -> _Checked:
     """Count matched, missed and spurious nuclei of each case and rule in objects.csv, and compare with details.json."""
     try:
         details = store.read_details(path, where="'details.json'")
@@ -454,9 +454,9 @@ def check_counts(what: str, table: Path, path: Path) -> Checked:
                     stored, counted = of_rule["counts"][name], rows[case, rule, outcome]
                     if stored != counted:
                         why = f"{case}, {rule}: {stored} {outcome} in details.json, {counted} rows"
-                        return Checked(what, "differs", why)
+                        return _Checked(what, "differs", why)
     except InputFault as error:
-        return Checked(what, "cannot be checked", str(error))
+        return _Checked(what, "cannot be checked", str(error))
     except (KeyError, TypeError, csv.Error, UnicodeDecodeError):
-        return Checked(what, "cannot be checked", "objects.csv or details.json has another form")
-    return Checked(what, "same to the byte")
+        return _Checked(what, "cannot be checked", "objects.csv or details.json has another form")
+    return _Checked(what, "same to the byte")

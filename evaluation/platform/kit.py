@@ -30,14 +30,14 @@ CASES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Kit:
+class _Kit:
     """A kit on disk: its files, in the order in which a newcomer would open them."""
 
     folder: Path
     files: tuple[str, ...]
 
 
-def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> Kit:
+def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> _Kit:
     """Write challenge.toml, cases.csv, an example submission and a guide. The reference is not opened.
 
     source  what participants install with pipx, such as an address; if not given, this version by its name
@@ -64,8 +64,8 @@ def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> Kit:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     (output / f"{EXAMPLE_FOLDER}.zip").write_bytes(packed(files))
-    write_atomically(output / GUIDE_FILE, guide(shown, sorted(files), source))
-    return Kit(output, (GUIDE_FILE, CHALLENGE_FILE, CASES_FILE, f"{EXAMPLE_FOLDER}/", f"{EXAMPLE_FOLDER}.zip"))
+    write_atomically(output / GUIDE_FILE, _guide(shown, sorted(files), source))
+    return _Kit(output, (GUIDE_FILE, CHALLENGE_FILE, CASES_FILE, f"{EXAMPLE_FOLDER}/", f"{EXAMPLE_FOLDER}.zip"))
 
 
 def packed(files: dict[str, bytes]) -> bytes:
@@ -80,26 +80,26 @@ def packed(files: dict[str, bytes]) -> bytes:
 # --- the guide --------------------------------------------------------------------------------------------------------
 
 
-def guide(challenge: Challenge, files: Sequence[str], source: str = "") -> str:
+def _guide(challenge: Challenge, files: Sequence[str], source: str = "") -> str:
     """One page in Markdown: what to hand in, how to check it, and how it will be scored."""
     rules = challenge.submission
     sections = [
         f"# {challenge.name}: how to hand in",
-        what_to_hand_in(challenge, files),
-        "## Classes\n\n" + "\n".join(class_lines(challenge)),
-        how_numbers_are_meant(rules),
+        _what_to_hand_in(challenge, files),
+        "## Classes\n\n" + "\n".join(_class_lines(challenge)),
+        _how_numbers_are_meant(rules),
         "## Check it before you submit\n\n"
         "```\nevaluation validate --challenge . --submission your_folder_or.zip\n```\n\n"
         f"`evaluation` is the program that scores, version {__version__}, for Python 3.11 to 3.13: "
         f"`pipx install {source or f'nuclei-evaluation=={__version__}'}`.\n\n"
         f"The files in `{EXAMPLE_FOLDER}/` are valid. `validate` finds everything that would be rejected, in one pass, "
         "and says the same as the platform. `evaluation explain CODE` tells more about the code in square brackets.",
-        how_it_is_scored(challenge),
+        _how_it_is_scored(challenge),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def what_to_hand_in(challenge: Challenge, files: Sequence[str]) -> str:
+def _what_to_hand_in(challenge: Challenge, files: Sequence[str]) -> str:
     rules = challenge.submission
     what = "one file for all cases" if rules.is_shared else "one file for each case"
     if "{class}" in rules.files:
@@ -133,7 +133,7 @@ def what_to_hand_in(challenge: Challenge, files: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def class_lines(challenge: Challenge) -> list[str]:
+def _class_lines(challenge: Challenge) -> list[str]:
     rules = challenge.submission
     lines = []
     numbers, colours = rules.value("class_values"), rules.value("colours")
@@ -147,7 +147,7 @@ def class_lines(challenge: Challenge) -> list[str]:
     return lines
 
 
-def how_numbers_are_meant(rules: FormatRules) -> str:
+def _how_numbers_are_meant(rules: FormatRules) -> str:
     words = []
     if (units := rules.value("units")) is not None:
         words.append(f"Coordinates are x, y in {units}.")
@@ -170,19 +170,19 @@ def how_numbers_are_meant(rules: FormatRules) -> str:
     return "## What the numbers mean\n\n" + " ".join(words) if words else ""
 
 
-def how_it_is_scored(challenge: Challenge) -> str:
+def _how_it_is_scored(challenge: Challenge) -> str:
     how = "In each case the nuclei of each class are counted. Where they lie does not matter."
     if challenge.matching.rules:
         first = challenge.matching.rules[0]
         how = f"Nuclei are matched by `{first.rule}`. {first.words}"
     lines = ["## How it is scored", "", how]
     if challenge.ranking is not None and challenge.ranking.columns:
-        columns = map(column_line, challenge.ranking.columns)
+        columns = map(_column_line, challenge.ranking.columns)
         lines += ["", "Ranked by:", "", *columns, "", "`evaluation explain PATH` tells more of each."]
     return "\n".join(lines)
 
 
-def column_line(column: RankingColumn) -> str:
+def _column_line(column: RankingColumn) -> str:
     """Explain a ranked column: the first sentence of the metric's page, and which values are better."""
     page = page_of(column.path)
     better = "higher" if column.direction == "descending" else "lower"
@@ -193,17 +193,17 @@ def example_files(challenge: Challenge, rules: FormatRules, cases: Sequence[Case
     """Make valid files for all cases, as the rules of a side ask for them, by relative name."""
     format, made = format_of(rules.format), Example(rules, challenge.class_names)
     files: dict[str, bytes] = {}
-    for file_cases in files_of(rules.files, cases):
+    for file_cases in _files_of(rules.files, cases):
         for class_name in made.names if "{class}" in rules.files else ("",):
             name = filled(rules.files.replace("*", "1"), file_cases[0], class_name)
             files[name] = format.example(made, file_cases, class_name or None)
     for key in rules.companions:
         if (pattern := rules.value(key)) is not None:
-            for file_cases in files_of(pattern, cases):
+            for file_cases in _files_of(pattern, cases):
                 files[filled(pattern, file_cases[0])] = example_companion(made, key, file_cases)
     return files
 
 
-def files_of(pattern: str, cases: Sequence[Case]) -> list[Sequence[Case]]:
+def _files_of(pattern: str, cases: Sequence[Case]) -> list[Sequence[Case]]:
     """The cases of each file of a pattern."""
     return [[case] for case in cases] if "{case}" in pattern else [cases]

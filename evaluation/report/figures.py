@@ -126,7 +126,7 @@ def svg_of(figure: Figure) -> str:
     """
     with settings(figure.anchor), io.StringIO() as file:
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        draw_figure(figure).savefig(file, format="svg", metadata=metadata)
+        _draw_figure(figure).savefig(file, format="svg", metadata=metadata)
         text = file.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", text[text.index("<svg") :], flags=re.DOTALL)
 
@@ -152,12 +152,12 @@ def settings(salt: str) -> Iterator[None]:
 def picture_of(figure: Figure) -> Drawing:
     """The figure as one of matplotlib, which a notebook shows."""
     with settings(figure.anchor):
-        drawing = draw_figure(figure)
+        drawing = _draw_figure(figure)
         drawing.draw_without_rendering()
         return drawing
 
 
-def draw_figure(figure: Figure) -> Drawing:
+def _draw_figure(figure: Figure) -> Drawing:
     from matplotlib.figure import Figure as Drawing
 
     names = figure.names("x"), figure.names("y")
@@ -165,9 +165,9 @@ def draw_figure(figure: Figure) -> Drawing:
     drawing = Drawing(figsize=(WIDTH / 72, height / 72), dpi=72, layout="constrained")
     axes = drawing.add_subplot()
     for index in range(len(figure.series)):
-        draw_series(axes, figure, index, names)
+        _draw_series(axes, figure, index, names)
     for along, axis, its_names in zip("yx" if figure.horizontal else "xy", (figure.x, figure.y), names, strict=True):
-        set_axis(axes, along, axis, its_names)
+        _set_axis(axes, along, axis, its_names)
     handles, labels = axes.get_legend_handles_labels()
     if len(labels) > 1:
         columns = max(1, min(len(labels), 90 // (max(map(len, labels)) + 6)))
@@ -175,7 +175,7 @@ def draw_figure(figure: Figure) -> Drawing:
     return drawing
 
 
-def name_on_line(text: str, limit: int = 40) -> str:
+def _name_on_line(text: str, limit: int = 40) -> str:
     """A name on one line, cut when long. matplotlib leaves out labels that begin with a line."""
     line = " ".join(visible(text).split())
     if len(line) > limit:
@@ -183,13 +183,13 @@ def name_on_line(text: str, limit: int = 40) -> str:
     return f" {line}" if line.startswith("_") else line
 
 
-def draw_series(axes: Axes, figure: Figure, index: int, names: tuple[Sequence[str], Sequence[str]]) -> None:
+def _draw_series(axes: Axes, figure: Figure, index: int, names: tuple[Sequence[str], Sequence[str]]) -> None:
     """Draw the dots of a series. Names stand at their numbers on the axis; a dot without y is a gap in a line."""
     import numpy as np
 
     one, turn = figure.series[index], -1 if figure.horizontal else 1
     colour, symbol = COLOURS[one.colour.removeprefix("@")], SYMBOLS[index % len(SYMBOLS)] if one.name else "o"
-    marked: dict[str, Any] = {"color": colour, "label": name_on_line(one.name)}
+    marked: dict[str, Any] = {"color": colour, "label": _name_on_line(one.name)}
     if one.kind != "lines":
         one = replace(one, dots=[dot for dot in one.dots if dot.y is not None])
     places = []
@@ -204,7 +204,7 @@ def draw_series(axes: Axes, figure: Figure, index: int, names: tuple[Sequence[st
     if one.kind == "discs":
         widths = np.array([max(2, round(WIDEST * (dot.size or 0) ** 0.5)) for dot in one.dots])
         for width in np.unique(widths).tolist():
-            draw_dots(axes, points[::turn, widths == width], colour, width)
+            _draw_dots(axes, points[::turn, widths == width], colour, width)
     else:
         if one.kind == "boxes" and points.shape[1] >= BOX_FROM:
             line = {"color": colour, "linewidth": 1.5}
@@ -221,14 +221,14 @@ def draw_series(axes: Axes, figure: Figure, index: int, names: tuple[Sequence[st
         if one.kind == "points" and points.shape[1] <= SYMBOLS_UP_TO:
             axes.plot(*points[::turn], marker=symbol, alpha=0.8, markersize=5, linestyle="", **marked)
         else:
-            draw_dots(axes, points[::turn], colour, 4)
+            _draw_dots(axes, points[::turn], colour, 4)
     whiskers = [(x, dot.low, dot.high) for x, dot in zip(places[0], one.dots, strict=True) if dot.low is not None]
     if whiskers:
         draw_whiskers = axes.hlines if figure.horizontal else axes.vlines
         draw_whiskers(*zip(*whiskers, strict=True), color=colour, linewidth=2)
 
 
-def draw_dots(axes: Axes, points: Any, colour: str, width: float) -> None:
+def _draw_dots(axes: Axes, points: Any, colour: str, width: float) -> None:
     """Draw points (2, N) as one path of round dots, which takes a tenth of the bytes of as many symbols."""
     import numpy as np
     from matplotlib.patches import PathPatch
@@ -241,7 +241,7 @@ def draw_dots(axes: Axes, points: Any, colour: str, width: float) -> None:
     axes.autoscale_view()
 
 
-def set_axis(axes: Axes, along: str, axis: Axis, names: Sequence[str]) -> None:
+def _set_axis(axes: Axes, along: str, axis: Axis, names: Sequence[str]) -> None:
     """Set the ends, ticks and title of an axis, "x" or "y"; names along y begin on top."""
     from matplotlib.ticker import MaxNLocator
 
@@ -253,7 +253,7 @@ def set_axis(axes: Axes, along: str, axis: Axis, names: Sequence[str]) -> None:
             of_axes.set_major_locator(MaxNLocator(integer=True))
     else:
         ticks = range(0, len(names), 1 if along == "y" else -(-len(names) // NAMES_UP_TO))
-        of_axes.set_ticks(list(ticks), [name_on_line(names[tick], 24) for tick in ticks])
+        of_axes.set_ticks(list(ticks), [_name_on_line(names[tick], 24) for tick in ticks])
         of_axes.set_tick_params(length=0)
         ends = (-0.6, len(names) - 0.4)
         set_ends(*(ends[::-1] if along == "y" else ends))

@@ -92,16 +92,16 @@ def page_of_results(
     with reading(name):
         if name == "leaderboard.json":
             document, audit = read_board(folder / name), folder / "audit.json"
-            beside = read_study(audit) if audit.is_file() else None
+            beside = _read_study(audit) if audit.is_file() else None
             return leaderboard_page(document, audit=beside, results=read_results(folder, document))
         if name in OTHER_DOCUMENTS:
-            return OTHER_DOCUMENTS[name](read_study(folder / name))
+            return OTHER_DOCUMENTS[name](_read_study(folder / name))
         metrics = read_metrics(folder / name, where=f"'{name}'")
-        rules = None if challenge is None else rules_of(metrics, challenge)
+        rules = None if challenge is None else _rules_of(metrics, challenge)
         if rules is not None and rules.published_paths is not None:
             metrics = published_metrics(metrics, rules.published_paths)
         classes = rules.class_names if rules else read_result(folder).classes  # details.json has their order
-        published = ResultDocuments(without_counts(metrics), None, tuple(classes))
+        published = ResultDocuments(_without_counts(metrics), None, tuple(classes))
         return submission.submission_page(submission.ReadResult(published))
 
 
@@ -120,7 +120,7 @@ def read_again(
         nuclei = read_nuclei(folder / "objects.csv", result)
     if sources is None:
         return submission.ReadResult(result, nuclei)
-    return submission.ReadResult(result, nuclei, *look_again(result, sources, workers=workers, progress=progress))
+    return submission.ReadResult(result, nuclei, *_look_again(result, sources, workers=workers, progress=progress))
 
 
 def page_of_result(read: submission.ReadResult, **shown: Any) -> Page:
@@ -129,7 +129,7 @@ def page_of_result(read: submission.ReadResult, **shown: Any) -> Page:
         return submission.submission_page(read, **shown)
 
 
-def rules_of(metrics: Mapping[str, Any], folder: Path) -> Challenge:
+def _rules_of(metrics: Mapping[str, Any], folder: Path) -> Challenge:
     """The challenge in a folder. Raises WrongUsage if a result is of other rules or cases."""
     challenge = Challenge.load(folder)
     if (hash := str(metrics["challenge"]["hash"])) != challenge.hash:
@@ -137,7 +137,7 @@ def rules_of(metrics: Mapping[str, Any], folder: Path) -> Challenge:
     return challenge
 
 
-def without_counts(metrics: Mapping[str, Any]) -> dict[str, Any]:
+def _without_counts(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """metrics.json without what tells how many nuclei of which class the reference holds.
 
     Errors of counts times cases are numbers of nuclei, and reasons of undefined values say which classes are absent.
@@ -172,7 +172,7 @@ def document_in(folder: Path) -> str:
     return next((name for name in ("metrics.json", *OTHER_DOCUMENTS) if (folder / name).is_file()), "metrics.json")
 
 
-def read_study(path: Path) -> dict[str, Any]:
+def _read_study(path: Path) -> dict[str, Any]:
     """The content of audit.json, sensitivity.json or tricks.json, as ``read_document``."""
     return read_document(path, StudyFile, where=quote(path.name))
 
@@ -241,14 +241,14 @@ def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
     )
 
 
-def look_again(
+def _look_again(
     result: ResultDocuments, sources: Sources, *, workers: int | None, progress: Progress | None
 ) -> tuple[SecondPass, Mapping[str, Any] | None]:
     """Score a submission once more, for its pictures and for what its errors cost.
 
     Raises WrongUsage if the result is not of this challenge, or not of this submission.
     """
-    challenge = rules_of(result.metrics, sources.challenge)
+    challenge = _rules_of(result.metrics, sources.challenge)
     if sources.images is not None:
         check_image_folder(challenge, sources.challenge, sources.images)
     second = illustrate_cases(
@@ -297,7 +297,7 @@ def report_board(
     names = [team["name"] for team in (*document["teams"], *document["shown"])]
     links = {name: f"results/{in_url(name)}/report.html" for name in names}
     chosen: list[str] = []
-    teams: dict[str, TeamCases] = {}
+    teams: dict[str, _TeamCases] = {}
     first: ResultDocuments | None = None
     for index, name in enumerate(names):
         folder = output / "results" / name
@@ -310,7 +310,7 @@ def report_board(
         if index < TEAMS_ON_A_CASE_PAGE:
             units = {unit.name: unit for unit in read.result.cases if unit.name in chosen}
             scenes = {case: scene for case, scene in read.pictures.scenes.items() if case in chosen}
-            teams[name] = TeamCases(units, read.nuclei, scenes)
+            teams[name] = _TeamCases(units, read.nuclei, scenes)
     page = leaderboard_page(document, results=read_results(output, document))
     first_section, *sections = page.sections
     if lines := board.alike.lines():
@@ -318,8 +318,8 @@ def report_board(
     if first is not None:
         (output / "cases").mkdir(exist_ok=True)
         for case in chosen:
-            write_page(case_page(case, teams, first, links), output / "cases" / f"{case}.html")
-        sections.insert(-1, case_list(chosen, teams, first))
+            write_page(_case_page(case, teams, first, links), output / "cases" / f"{case}.html")
+        sections.insert(-1, _case_list(chosen, teams, first))
     write_page(replace(page, sections=(first_section, *sections), links=links), output / BOARD)
     return [BOARD, *links.values(), *(f"cases/{case}.html" for case in chosen)]
 
@@ -332,7 +332,7 @@ def back(levels: int) -> tuple[tuple[str, str], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class TeamCases:
+class _TeamCases:
     """Holds the results of a team in the cases that have a page, by the names of the cases."""
 
     units: Mapping[str, Unit]
@@ -340,7 +340,7 @@ class TeamCases:
     scenes: Mapping[str, Scene]
 
 
-def case_page(case: str, teams: Mapping[str, TeamCases], first: ResultDocuments, links: Mapping[str, str]) -> Page:
+def _case_page(case: str, teams: Mapping[str, _TeamCases], first: ResultDocuments, links: Mapping[str, str]) -> Page:
     """One case across teams: their scores and counts, and the nuclei of all of them on the same tissue."""
     score = submission.main_score(first)
     best = submission.highest_and_lowest(
@@ -364,7 +364,7 @@ def case_page(case: str, teams: Mapping[str, TeamCases], first: ResultDocuments,
     return replace(page, pages=back(1), links={name: f"../{url}" for name, url in links.items()})
 
 
-def case_list(cases: list[str], teams: Mapping[str, TeamCases], first: ResultDocuments) -> Section:
+def _case_list(cases: list[str], teams: Mapping[str, _TeamCases], first: ResultDocuments) -> Section:
     """The section of the board that leads to the cases, the hardest first."""
     score = submission.main_score(first)
     way, title = max if is_lower_better(score) else min, metric_title(score)

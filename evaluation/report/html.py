@@ -31,7 +31,7 @@ def page_html(page: Page) -> str:
 
     Raises ``ValueError`` if two parts of the page have the same anchor, or a number of a plot is not finite.
     """
-    environment = load_environment()
+    environment = _load_environment()
     if page.figures():
         require_extra("matplotlib")
     widgets = [block for section in page.sections for block in section.blocks if isinstance(block, Widget)]
@@ -39,11 +39,11 @@ def page_html(page: Page) -> str:
     style, *scripts = ((TEMPLATES / name).read_text(encoding="utf-8") for name in names)
     return environment.get_template("page.html.j2").render(
         page=page,
-        anchors=collect_anchors(page),
-        policy=security_policy(scripts),
+        anchors=_collect_anchors(page),
+        policy=_security_policy(scripts),
         style=style,
         scripts=scripts,
-        browsers=[embedded_json(widget.data) for widget in widgets],
+        browsers=[_embedded_json(widget.data) for widget in widgets],
     )
 
 
@@ -59,7 +59,7 @@ def require_extra(*packages: str) -> None:
             raise WrongUsage(fault("missing-extra", "HTML report", package=package, extra="report")) from None
 
 
-def load_environment() -> Environment:
+def _load_environment() -> Environment:
     """Load the templates; they escape every value, and an undefined name in them is an error."""
     require_extra("jinja2")
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -90,7 +90,7 @@ def load_environment() -> Environment:
 # --- safety -----------------------------------------------------------------------------------------------------------
 
 
-def security_policy(scripts: Iterable[str]) -> str:
+def _security_policy(scripts: Iterable[str]) -> str:
     """Make a Content-Security-Policy that allows no request and no script but these."""
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     allowed = " ".join(f"'sha256-{one}'" for one in hashes)
@@ -100,13 +100,13 @@ def security_policy(scripts: Iterable[str]) -> str:
     )
 
 
-def embedded_json(value: Any) -> str:
+def _embedded_json(value: Any) -> str:
     """Write JSON for a script element; no text inside the JSON can end the element."""
     text = json.dumps(value, allow_nan=False, sort_keys=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def collect_anchors(page: Page) -> frozenset[str]:
+def _collect_anchors(page: Page) -> frozenset[str]:
     """Collect the anchors of all parts of the page. Raises ``ValueError`` if two parts have the same anchor."""
     anchors = [section.anchor for section in page.sections]
     for block in (block for section in page.sections for block in section.blocks):

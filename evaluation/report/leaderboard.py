@@ -36,7 +36,7 @@ def leaderboard_page(
     audit    the content of an audit.json of the same challenge: the ranks under other rules
     results  the content of the metrics.json of teams, by name: all their scores side by side
     """
-    sections = [verdict_section(document), *moves_section(document)]
+    sections = [verdict_section(document), *_moves_section(document)]
     if of_skills := team_tables(document, results or {}):
         title_of_skills = "Detection, classification and segmentation"
         sections.append(page.Section("teams", title_of_skills, tuple(of_skills), folded=True))
@@ -55,25 +55,25 @@ def folded_sections(document: Document, audit: Document | None = None) -> list[p
     sections = []
     if document["teams"]:
         sections = [
-            *common_section(document),
-            difference_section(document),
-            value_section(document),
-            unit_section(document),
-            stability_section(document),
-            methods_section(document),
-            *audit_sections(document, audit),
+            *_common_section(document),
+            _difference_section(document),
+            _value_section(document),
+            _unit_section(document),
+            _stability_section(document),
+            _methods_section(document),
+            *_audit_sections(document, audit),
         ]
-    return [replace(section, folded=True) for section in (*sections, ranking_rules_section(document))]
+    return [replace(section, folded=True) for section in (*sections, _ranking_rules_section(document))]
 
 
-def column_titles(document: Document) -> list[str]:
+def _column_titles(document: Document) -> list[str]:
     """Name the columns, with an arrow towards better values."""
     names = short_titles([column["path"] for column in document["columns"]])
     ways = [column["direction"] for column in document["columns"]]
     return [f"{name} {'↑' if way == 'descending' else '↓'}" for name, way in zip(names, ways, strict=True)]
 
 
-def labelled(document: Document, limit: int) -> list[tuple[str, Document]]:
+def _labelled(document: Document, limit: int) -> list[tuple[str, Document]]:
     """Give the first teams the names that stand beside plots."""
     names = tables.label_teams([team["name"] for team in document["teams"]])
     return list(zip(names[:limit], document["teams"][:limit], strict=True))
@@ -87,15 +87,15 @@ def verdict_section(document: Document) -> page.Section:
     verdict = " ".join(document.get("verdict") or verdict_sentences(document))
     blocks: list[page.Block] = [page.Text((verdict,)), board_table(document)]
     if below := [team for team in document["teams"] if team.get("below_floor")]:
-        blocks.append(floor_table(document["ranking"]["require"], below))
+        blocks.append(_floor_table(document["ranking"]["require"], below))
     if document["not_ranked"]:
         blocks.append(unranked_table(document["not_ranked"]))
     if any(team.get("places") for team in document["teams"]):
-        blocks.append(rank_figure(document))
+        blocks.append(_rank_figure(document))
     return page.Section("places", "Ranking", tuple(blocks))
 
 
-def moves_section(document: Document) -> list[page.Section]:
+def _moves_section(document: Document) -> list[page.Section]:
     """List the teams whose rank differs from that on an older board, and say whether the rules are the same."""
     before = document.get("before")
     if before is None:
@@ -118,7 +118,7 @@ def moves_section(document: Document) -> list[page.Section]:
 def board_table(document: Document) -> page.Table:
     """List all teams with their values and ranks; the scores stand beside the names, so that a phone shows them."""
     teams, shown_only = document["teams"], document.get("shown", ())
-    help, titles = {"team": "with its rank; “=”: shared"}, column_titles(document)
+    help, titles = {"team": "with its rank; “=”: shared"}, _column_titles(document)
     for column, title in zip(document["columns"], titles, strict=True):
         weight = "" if column["weight"] == 1 else f", weight {column['weight']:g}"
         better = "higher" if column["direction"] == "descending" else "lower"
@@ -158,7 +158,7 @@ def rank_interval(team: Document) -> page.Cell:
     return page.Cell(None) if among is None else page.Cell(among["low"], tables.rank_range(among["low"], among["high"]))
 
 
-def floor_table(floors: Sequence[Document], below: Sequence[Document]) -> page.Table:
+def _floor_table(floors: Sequence[Document], below: Sequence[Document]) -> page.Table:
     """List the teams below a minimum, which are ranked behind the others, with their numbers there."""
     titles = [metric_title(floor["path"]) for floor in floors]
     asked = [f"{title} of at least {floor['at_least']:g}" for title, floor in zip(titles, floors, strict=True)]
@@ -186,7 +186,7 @@ def standing_of(document: Document, name: str) -> list[page.Block]:
             words += f"; rank {among.text} in at least 95 % of the bootstrap samples"
         words += "; below the minimum, so ranked behind the others" * bool(entry.get("below_floor"))
     records = []
-    for index, (title, own) in enumerate(zip(column_titles(document), entry["columns"], strict=True)):
+    for index, (title, own) in enumerate(zip(_column_titles(document), entry["columns"], strict=True)):
         ranked = [
             (cell["rank"], cell["value"], team["name"])
             for team in teams
@@ -200,9 +200,9 @@ def standing_of(document: Document, name: str) -> list[page.Block]:
     return [page.Text((f"{words}.",)), table]
 
 
-def rank_figure(document: Document) -> page.Figure:
+def _rank_figure(document: Document) -> page.Figure:
     """Draw in which share of the bootstrap samples each team has each rank, beside its published rank."""
-    teams = labelled(document, RANKS_UP_TO)
+    teams = _labelled(document, RANKS_UP_TO)
     drawn = [
         (label, entry["place"], entry["share"])
         for label, team in teams
@@ -233,11 +233,11 @@ def rank_figure(document: Document) -> page.Figure:
 # --- differences ------------------------------------------------------------------------------------------------------
 
 
-def difference_section(document: Document) -> page.Section:
+def _difference_section(document: Document) -> page.Section:
     """Show what the tests found in each column: a critical-difference diagram, and the differences of pairs."""
     title, kind = "Significant differences", document["units"]["kind"]
     blocks, across = list[page.Block](), list[int]()
-    for number, name in enumerate(column_titles(document), start=1):
+    for number, name in enumerate(_column_titles(document), start=1):
         tested = document["columns"][number - 1]["significance"]
         if tested is None:
             continue
@@ -247,12 +247,12 @@ def difference_section(document: Document) -> page.Section:
             unnamed = f"{name}: with {len(tested['teams']):,} teams, leaderboard.json has no single pairs."
             blocks.append(page.Text((unnamed,)))
         else:
-            blocks.append(difference_diagram(document, tested, name, f"difference-{number}"))
+            blocks.append(_difference_diagram(document, tested, name, f"difference-{number}"))
         across += [] if (pairs := tested.get("pairs_across_columns")) is None else [pairs]
     if not blocks:
         unknown = f"Nothing is tested: the values of each {unit_of(document)} are not known."
-        return text_section("differences", title, unknown)
-    if (table := pair_table(document)).rows:
+        return _text_section("differences", title, unknown)
+    if (table := _pair_table(document)).rows:
         blocks.append(table)
     if len(across) > 1:
         apart = counted(sum(across), "pair of teams differs", "pairs of teams differ")
@@ -266,16 +266,16 @@ def difference_section(document: Document) -> page.Section:
     return page.Section("differences", title, tuple(blocks), lead)
 
 
-def text_section(anchor: str, title: str, words: str) -> page.Section:
+def _text_section(anchor: str, title: str, words: str) -> page.Section:
     """Make a section that only says why nothing is known."""
     return page.Section(anchor, title, (page.Text((words,)),))
 
 
-def pair_table(document: Document) -> page.Table:
+def _pair_table(document: Document) -> page.Table:
     """List the differences between the teams of each pair, with intervals and verdicts."""
     compared = [
         (title, column)
-        for title, column in zip(column_titles(document), document["columns"], strict=True)
+        for title, column in zip(_column_titles(document), document["columns"], strict=True)
         if column.get("differences")
     ]
     pairs = [
@@ -299,7 +299,7 @@ DISTRIBUTIONS = {
 }
 
 
-def describe_test(tested: Document, title: str, kind: str) -> str:
+def _describe_test(tested: Document, title: str, kind: str) -> str:
     """Say in a sentence what was tested in a column."""
     teams = len(tested["teams"])
     better = [team["better_than"] for team in tested["teams"]]
@@ -316,33 +316,33 @@ def describe_test(tested: Document, title: str, kind: str) -> str:
     return f"{title[:-2]}: {verdict} ({by}, {tested['units']:,} {kind}{left_out}{end})."
 
 
-def difference_diagram(document: Document, tested: Document, title: str, anchor: str) -> page.Figure:
+def _difference_diagram(document: Document, tested: Document, title: str, anchor: str) -> page.Figure:
     """Draw the mean ranks of the teams that were tested, and which differences are not significant."""
-    label_of = {team["name"]: label for label, team in labelled(document, len(document["teams"]))}
+    label_of = {team["name"]: label for label, team in _labelled(document, len(document["teams"]))}
     means = {label_of[team["name"]]: team["mean_rank"] for team in tested["teams"] if team["mean_rank"] is not None}
     cliques = [[label_of[name] for name in clique] for clique in tested["cliques"] if len(clique) > 1]
     best = ", ".join(
         f"{name} {mean:.2f}" for name, mean in sorted(means.items(), key=lambda mean: (mean[1], mean[0]))[:3]
     )
     caption = f"{title}: mean ranks and significant differences"
-    words = f"{describe_test(tested, title, document['units']['kind'])} The best mean ranks: {best}."
+    words = f"{_describe_test(tested, title, document['units']['kind'])} The best mean ranks: {best}."
     return difference_figure(anchor, caption, words, means, cliques, tested["critical_difference"])
 
 
 # --- units ------------------------------------------------------------------------------------------------------------
 
 
-def value_section(document: Document) -> page.Section:
+def _value_section(document: Document) -> page.Section:
     """Draw the values of units in each column as box plots."""
     unit, names = unit_of(document), document.get("unit_names", ())
     title = f"Scores of each {unit}"
     if not names or "by_unit" not in document["teams"][0]["columns"][0]:
         missing = f"Values of each {unit} are not in leaderboard.json: not known for every team, or too many."
-        return text_section("values", title, missing)
+        return _text_section("values", title, missing)
     entries = [entry for entry in document.get("shown", ()) if "by_unit" in entry["columns"][0]]
     marked = [(MARK + tables.write_name(entry["name"], tables.LABEL_UP_TO), entry) for entry in entries]
-    teams, figures = [*labelled(document, BOXES_UP_TO), *marked], []
-    for index, heading in enumerate(column_titles(document)):
+    teams, figures = [*_labelled(document, BOXES_UP_TO), *marked], []
+    for index, heading in enumerate(_column_titles(document)):
         overall = "; ".join(f"{label} {tables.decimal(team['columns'][index]['value'])}" for label, team in teams[:3])
         boxes = []
         for row, (label, team) in enumerate(teams):
@@ -360,12 +360,12 @@ def value_section(document: Document) -> page.Section:
     return page.Section("values", title, tuple(figures), lead + f" {NOT_RANKED}" * bool(marked))
 
 
-def unit_section(document: Document) -> page.Section:
+def _unit_section(document: Document) -> page.Section:
     """Show how each team is ranked by the values of one unit alone."""
     unit, names = unit_of(document), document.get("unit_names", ())
     title = f"Ranks in each {unit}"
     if not names or "unit_places" not in document["teams"][0]:
-        return text_section("podium", title, f"Ranks in each {unit} are not in leaderboard.json.")
+        return _text_section("podium", title, f"Ranks in each {unit} are not in leaderboard.json.")
 
     records = []
     for team in document["teams"]:
@@ -387,11 +387,11 @@ def unit_section(document: Document) -> page.Section:
 # --- stability and other rules ----------------------------------------------------------------------------------------
 
 
-def stability_section(document: Document) -> page.Section:
+def _stability_section(document: Document) -> page.Section:
     """Show how much the order changes in samples of the units."""
     stability, kind, title = document["stability"], document["units"]["kind"], "How stable the ranks are"
     if stability["undefined"] is not None:
-        return text_section("stability", title, f"How stable the ranks are is not known: {why_no_samples(document)}.")
+        return _text_section("stability", title, f"How stable the ranks are is not known: {why_no_samples(document)}.")
     tau, without = stability["kendall_tau"], stability["first_changes_without"]
     to_published = f"to the published order, in the mean; {tables.decimal(tau['low'])} at the low end"
     names = tables.name_some(without, 5) or f"whichever of the {kind} is left out"
@@ -407,7 +407,7 @@ def stability_section(document: Document) -> page.Section:
     return page.Section("stability", title, (page.Tiles(tiles),), lead)
 
 
-def methods_section(document: Document) -> page.Section:
+def _methods_section(document: Document) -> page.Section:
     """Show the ranks under every method of ranking."""
     own, title = document["ranking"]["method"], "Other methods of ranking"
     lead = "Another way to combine the same numbers; all else stays as it is."
@@ -425,17 +425,17 @@ def methods_section(document: Document) -> page.Section:
     return page.Section("methods", title, (table,), lead)
 
 
-def audit_sections(document: Document, audit: Document | None) -> list[page.Section]:
+def _audit_sections(document: Document, audit: Document | None) -> list[page.Section]:
     """Show what an audit of the same challenge says."""
     if audit is None:
         return []
     title = "Can the first rank be defended?"
     if audit["challenge"] != document["challenge"]:
-        return [text_section("audit", title, "The audit.json beside this leaderboard is of other rules or cases.")]
+        return [_text_section("audit", title, "The audit.json beside this leaderboard is of other rules or cases.")]
     return [page.Section("audit", title, (answer_text(audit),), "The answer of the audit."), rule_section(audit)]
 
 
-def ranking_rules_section(document: Document) -> page.Section:
+def _ranking_rules_section(document: Document) -> page.Section:
     """Show the rules of the ranking as they were applied, and findings."""
     ranking = {key: value for key, value in sorted(document["ranking"].items()) if key != "in_words"}
     columns = tables.table_of("columns", "Columns", ("path", "direction", "weight"), document["columns"])
@@ -449,7 +449,7 @@ def ranking_rules_section(document: Document) -> page.Section:
 # --- pairs of teams on the nuclei that both matched -------------------------------------------------------------------
 
 
-def common_section(document: Document) -> list[page.Section]:
+def _common_section(document: Document) -> list[page.Section]:
     """Compare teams in pairs on the nuclei that both matched, if the nuclei of the teams are known."""
     common = document.get("common_nuclei")
     if not common:
@@ -476,7 +476,7 @@ def common_section(document: Document) -> list[page.Section]:
     rows = []
     for pair in common["pairs"]:
         shares = page.Cell(min(share or 0 for share in pair["shares"]), " and ".join(map(percent, pair["shares"])))
-        who = [ahead_cell(pair["by"], measure) for measure in pair["measures"]]
+        who = [_ahead_cell(pair["by"], measure) for measure in pair["measures"]]
         rows.append([pair["first"], pair["second"], pair["common"], shares, *who])
     pairs = tables.table_of(
         "common-pairs",
@@ -495,7 +495,7 @@ def common_section(document: Document) -> list[page.Section]:
     return [page.Section("common", "On common nuclei", (teams, pairs, *notes), lead)]
 
 
-def ahead_cell(by: str, measure: Document) -> page.Cell:
+def _ahead_cell(by: str, measure: Document) -> page.Cell:
     """Say which team of a pair is ahead and by how much, or that the number of matched nuclei decides."""
     ahead = "neither" if measure["ahead"] is None else tables.write_name(measure["ahead"])
     if by == "matched":

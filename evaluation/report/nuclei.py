@@ -62,10 +62,10 @@ class NucleusTable:
         return replace(self, **chosen, measures=measures, cases=(name,))
 
 
-def disc_iou(area: Float64 | np.float64) -> Float64:
+def _disc_iou(area: Float64 | np.float64) -> Float64:
     """Compute from a disc's area its IoU with the disc that is one pixel smaller all around, (1 - 1/r)².
 
-    >>> disc_iou(math.pi * np.array([100.0, 1.0, 0.0])).round(2).tolist()
+    >>> _disc_iou(math.pi * np.array([100.0, 1.0, 0.0])).round(2).tolist()
     [0.81, 0.0, 0.0]
     """
     radius = np.sqrt(np.maximum(area, math.pi) / math.pi)
@@ -99,7 +99,7 @@ def size_table(nuclei: NucleusTable) -> Table:
         iou = nuclei.measures["iou"][part[is_matched]]
         iou = iou[np.isfinite(iou)]
         median = float(np.median(iou)) if len(iou) else None
-        disc = disc_iou(np.median(area)).item()
+        disc = _disc_iou(np.median(area)).item()
         share = in_percent(float(np.mean(is_matched)))
         rows.append([f"{area.min():,.0f} to {area.max():,.0f}", share, median, disc, len(part)])
     titles = ["area, px", "matched, %", "median IoU", "disc, one pixel too small", "nuclei"]
@@ -128,7 +128,7 @@ def threshold_section(result: ResultDocuments) -> list[Section]:
         "Scores by the IoU that a pair must exceed",
         f"{name} is {best:.3f} at an IoU above {low:g} and {least:.3f} above {high:g}. Nuclei are matched anew at "
         f"each threshold; {result.main_in_words}.",
-        curve_series(curves),
+        _curve_series(curves),
         x=Axis("IoU that a pair must exceed", (max(0.0, low - 0.05), 1.0)),
         y=Axis("score", (0, 1.02)),
     )
@@ -136,7 +136,7 @@ def threshold_section(result: ResultDocuments) -> list[Section]:
     return [Section("thresholds", "Score against threshold", (figure,), lead)]
 
 
-def curve_series(curves: Mapping[str, Iterable[tuple[float, float]]]) -> list[Series]:
+def _curve_series(curves: Mapping[str, Iterable[tuple[float, float]]]) -> list[Series]:
     """Make a line of each curve; a curve is a list of points, by its name."""
     return [
         Series(name, [Dot(*point) for point in points], series_colour(index), "lines")
@@ -168,7 +168,7 @@ def coverage_section(result: ResultDocuments) -> list[Section]:
             f"coverage-{unit or 'scores'}",
             f"{title.capitalize()} over the best share of the reference nuclei",
             f"{words} {ends}.",
-            curve_series({metric_title(name): zip(curves["coverage"], chosen[name], strict=True) for name in names}),
+            _curve_series({metric_title(name): zip(curves["coverage"], chosen[name], strict=True) for name in names}),
             x=Axis("share of the reference nuclei", (0, 1)),
             y=Axis(title, None if unit else (0, 1)),
         )
@@ -218,7 +218,7 @@ def browser_of(teams: Sequence[TeamNuclei], *, order: Sequence[str] = (), overvi
     """
     names = dict.fromkeys([*order, *(name for team in teams for name in team.nuclei.cases)])
     cases = {name: index for index, name in enumerate(names)}
-    parts = [browser_columns(team, index, cases) for index, team in enumerate(teams)]
+    parts = [_browser_columns(team, index, cases) for index, team in enumerate(teams)]
     columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     number = len(columns["loss"])
     loss = np.nan_to_num(columns["loss"], nan=-1.0)
@@ -242,13 +242,13 @@ def browser_of(teams: Sequence[TeamNuclei], *, order: Sequence[str] = (), overvi
         "teams": [team.name for team in teams] if len(teams) > 1 else [],
         "overview": overview,
         "classes": list(teams[0].nuclei.classes),
-        "cases": [case_entry(name, of_case) for name, of_case in scenes.items()],
+        "cases": [_case_entry(name, of_case) for name, of_case in scenes.items()],
         "columns": {key: plain_values(values) for key, values in columns.items()},
     }
     return Widget(data, f"{counted(len(rows), 'nucleus', 'nuclei')} to look through", " ".join(thinned))
 
 
-def case_entry(name: str, scenes: Sequence[Scene]) -> dict[str, Any]:
+def _case_entry(name: str, scenes: Sequence[Scene]) -> dict[str, Any]:
     """A case with its windows, each once; submissions may have different windows."""
     windows = dict.fromkeys(window for scene in scenes for window in scene.windows)
     return {
@@ -260,7 +260,7 @@ def case_entry(name: str, scenes: Sequence[Scene]) -> dict[str, Any]:
     }
 
 
-def browser_columns(team: TeamNuclei, index: int, cases: Mapping[str, int]) -> dict[str, Any]:
+def _browser_columns(team: TeamNuclei, index: int, cases: Mapping[str, int]) -> dict[str, Any]:
     """The rows of one submission, an array for each column."""
     nuclei, number = team.nuclei, len(team.nuclei.case)
     is_pair = nuclei.outcome == 0

@@ -129,10 +129,10 @@ def scene_of(judged: JudgedCase, image: Path | None, pixels: int) -> Scene:
     matched = judged.matched
     sides = (matched.reference.instances, matched.prediction)
     rows = scene_rows(judged)
-    windows, is_whole = choose_windows(judged, rows, pixels)
+    windows, is_whole = _choose_windows(judged, rows, pixels)
     texts = []
     for side, index in zip(sides, rows, strict=True):
-        chosen = np.ones(len(side), np.bool_) if is_whole else inside_windows(side, windows)
+        chosen = np.ones(len(side), np.bool_) if is_whole else _inside_windows(side, windows)
         own = [*outline_texts(side, chosen), ""]  # the last one stands for no nucleus
         texts.append(tuple(own[number] for number in index.tolist()))
     kind = np.where(rows[0] >= 0, np.append(judged.kinds.reference, 0)[rows[0]], 0)
@@ -177,7 +177,7 @@ def scene_rows(judged: JudgedCase) -> tuple[Int64, Int64]:
 # --- windows ----------------------------------------------------------------------------------------------------------
 
 
-def choose_windows(judged: JudgedCase, rows: tuple[Int64, Int64], pixels: int) -> tuple[list[Window], bool]:
+def _choose_windows(judged: JudgedCase, rows: tuple[Int64, Int64], pixels: int) -> tuple[list[Window], bool]:
     """The whole case if it has no more than ``pixels``, or half as fine; else windows around the worst mistakes."""
     height, width = judged.matched.case.shape_yx
     for step in (1, 2):
@@ -185,7 +185,7 @@ def choose_windows(judged: JudgedCase, rows: tuple[Int64, Int64], pixels: int) -
             return [Window(0, 0, height, width, step)], True
     order = np.argsort(-lost_in_rows(judged, rows), kind="stable")[: pixels // WINDOW_PX**2]
     sides = (judged.matched.reference.instances, judged.matched.prediction)
-    boxes = [boxes_of_instances(side) for side in sides]
+    boxes = [_boxes_of_instances(side) for side in sides]
     windows = []
     for number in order.tolist():
         pair = [box[index[number]] for box, index in zip(boxes, rows, strict=True) if index[number] >= 0]
@@ -205,7 +205,7 @@ def lost_in_rows(judged: JudgedCase, rows: tuple[Int64, Int64]) -> Int64:
     return loss
 
 
-def boxes_of_instances(instances: Instances) -> Int64:
+def _boxes_of_instances(instances: Instances) -> Int64:
     """y0, x0, y1, x1 of each instance, int64 (N, 4); a point is a pixel."""
     if instances.point_yx is not None:
         low = np.floor(instances.point_yx + 0.5).astype(np.int64)
@@ -221,9 +221,9 @@ def boxes_of_instances(instances: Instances) -> Int64:
     return boxes
 
 
-def inside_windows(instances: Instances, windows: Sequence[Window]) -> Bool:
+def _inside_windows(instances: Instances, windows: Sequence[Window]) -> Bool:
     """Which instances have their box in some of the windows, bool (N,)."""
-    y0, x0, y1, x1 = boxes_of_instances(instances).T
+    y0, x0, y1, x1 = _boxes_of_instances(instances).T
     parts = [(y0 < one.y1) & (y1 > one.y0) & (x0 < one.x1) & (x1 > one.x0) for one in windows]
     return np.any(parts, axis=0) if parts else np.zeros(len(instances), np.bool_)
 
@@ -274,7 +274,7 @@ def find_images(challenge: Challenge, folder: Path, images: Path | None = None) 
     top = folder / FOLDER if images is None else images
     paths = {}
     for case in challenge.cases:
-        own = own_files(challenge, folder, case)
+        own = _own_files(challenge, folder, case)
         folders = [top, top / case.group, *(dict.fromkeys(path.parent for path in own) if images is None else ())]
         candidates = (inside / f"{case.name}{suffix}" for inside in folders for suffix in TISSUE_SUFFIXES)
         path = next((path for path in candidates if path not in own and path.is_file()), None)
@@ -283,7 +283,7 @@ def find_images(challenge: Challenge, folder: Path, images: Path | None = None) 
     return paths
 
 
-def own_files(challenge: Challenge, folder: Path, case: Case) -> list[Path]:
+def _own_files(challenge: Challenge, folder: Path, case: Case) -> list[Path]:
     """The files of the reference of a case."""
     if challenge.reference.is_shared:
         return [folder / challenge.reference.files]
@@ -326,8 +326,8 @@ def overlay_geojson(judged: JudgedCase, class_names: Sequence[str]) -> bytes:
         if region is not None and len(region.run_start):
             runs, one = np.zeros(len(region.run_start), np.int32), np.ones(1, np.int16)
             whole = Instances(matched.case.shape_yx, one, np.zeros(1), region.run_start, region.run_stop, runs)
-            for _, geometry in geometries_of(whole):
-                features.append(feature_of(geometry, name, state, {"objectType": "annotation", "name": name}))
+            for _, geometry in _geometries_of(whole):
+                features.append(_feature_of(geometry, name, state, {"objectType": "annotation", "name": name}))
     for side, instances, kind, index_in_table, index_in_pairs in (
         ("reference", reference.instances, kinds.reference, table.reference_index, pairs.reference_index),
         ("prediction", matched.prediction, kinds.prediction, table.prediction_index, pairs.prediction_index),
@@ -336,12 +336,12 @@ def overlay_geojson(judged: JudgedCase, class_names: Sequence[str]) -> bytes:
         with np.errstate(invalid="ignore"):  # points have no pixels
             np.fmax.at(iou, index_in_table, table.intersection_px / table.union_px())
             iou[index_in_pairs] = pairs.intersection_px / pairs.union_px
-        features += nucleus_features(side, instances, class_names, kind, iou)
-    features += nucleus_features("prediction", judged.ignored, class_names)
+        features += _nucleus_features(side, instances, class_names, kind, iou)
+    features += _nucleus_features("prediction", judged.ignored, class_names)
     return orjson.dumps({"type": "FeatureCollection", "features": features}, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def nucleus_features(
+def _nucleus_features(
     side: str, instances: Instances, class_names: Sequence[str], kind: Any = None, iou: Any = None
 ) -> Iterator[dict[str, Any]]:
     """A feature of each nucleus that has pixels or a point; both nuclei of a pair have the same state.
@@ -350,7 +350,7 @@ def nucleus_features(
     iou   NaN: not known
     """
     areas = instances.areas_px().tolist()
-    for index, geometry in geometries_of(instances):
+    for index, geometry in _geometries_of(instances):
         class_id, state, source = int(instances.class_id[index]), "ignored", instances.source_id[index]
         properties: dict[str, Any] = {"objectType": "detection"}
         if 0 < class_id <= len(class_names):
@@ -364,15 +364,15 @@ def nucleus_features(
             properties["metadata"] = {"Error": error, "Id": str(source)}
         name = WORDS_OF_STATES.get(state, state.replace("_", " ")).capitalize()
         name += f": {side}" if state in ("matched", "wrong_class") else ""
-        yield {"id": f"{side} {source}", **feature_of(geometry, name, state, properties)}
+        yield {"id": f"{side} {source}", **_feature_of(geometry, name, state, properties)}
 
 
-def feature_of(geometry: dict[str, Any], name: str, state: str, properties: dict[str, Any]) -> dict[str, Any]:
+def _feature_of(geometry: dict[str, Any], name: str, state: str, properties: dict[str, Any]) -> dict[str, Any]:
     classification = {"name": name, "color": list(bytes.fromhex(STATE_COLOURS[state][1:]))}
     return {"type": "Feature", "geometry": geometry, "properties": {**properties, "classification": classification}}
 
 
-def geometries_of(instances: Instances) -> Iterator[tuple[int, dict[str, Any]]]:
+def _geometries_of(instances: Instances) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield index and geometry of each nucleus that has pixels or a point."""
     if instances.point_yx is not None:
         for index, (y, x) in enumerate((instances.point_yx + 0.5).tolist()):
@@ -422,7 +422,7 @@ def label_tiffs(judged: JudgedCase) -> dict[str, bytes]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judgement:
+class _Judgement:
     """What a worker knows of a case after it was judged; ``files`` were written."""
 
     errors: CaseErrors
@@ -430,7 +430,7 @@ class Judgement:
     files: tuple[Path, ...]
 
 
-def judge_cases(
+def _judge_cases(
     challenge: Challenge,
     folder: Path,
     files: SubmissionFiles,
@@ -438,7 +438,7 @@ def judge_cases(
     overlays: Path | None,
     pixels: Mapping[str, int],
     inputs: Sequence[CaseInput],
-) -> list[Judgement | CaseOutcome]:
+) -> list[_Judgement | CaseOutcome]:
     """Judge and draw some cases, or return what is wrong with them.
 
     images  by the name of the case
@@ -450,7 +450,7 @@ def judge_cases(
     if len(cases) < len(outcomes):
         return [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)]
     results = measure_cases(challenge, [read.matched for read in cases])
-    judgements: list[Judgement | CaseOutcome] = []
+    judgements: list[_Judgement | CaseOutcome] = []
     rule = challenge.matching.rules[0].name
     for read, result in zip(cases, results, strict=True):
         judged = judge_case(challenge, read.matched, read.prediction)
@@ -462,7 +462,7 @@ def judge_cases(
                 written.append(overlays / f"{name}{end}")
                 write_atomically(written[-1], content)
         scene = scene_of(judged, images.get(name), pixels[name]) if name in pixels else None
-        judgements.append(Judgement(errors, scene, tuple(written)))
+        judgements.append(_Judgement(errors, scene, tuple(written)))
     return judgements
 
 
@@ -523,10 +523,10 @@ def illustrate_cases(
     chosen = frozenset(drawn[: PIXELS // WINDOW_PX**2])
     paths = find_images(challenge, folder, images)
     sizes = {case.name: prod(case.shape_yx) for case in challenge.cases if case.name in chosen}
-    judge = partial(judge_cases, challenge, folder, received.files, paths, overlays, share_pixels(sizes, PIXELS))
+    judge = partial(_judge_cases, challenge, folder, received.files, paths, overlays, _share_pixels(sizes, PIXELS))
     outcomes = run_work(cases.work(judge, progress=progress), workers)
     raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
-    judged = [outcome for outcome in outcomes if isinstance(outcome, Judgement)]
+    judged = [outcome for outcome in outcomes if isinstance(outcome, _Judgement)]
     return SecondPass(
         scenes={one.scene.case: one.scene for one in judged if one.scene is not None},
         errors=tuple(one.errors for one in judged),
@@ -534,10 +534,10 @@ def illustrate_cases(
     )
 
 
-def share_pixels(sizes: Mapping[str, int], total: int) -> dict[str, int]:
+def _share_pixels(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     """Share the pixels that may be shown among cases: what small ones do not need is left for large ones.
 
-    >>> share_pixels({"a": 100, "b": 10, "c": 100}, 130)
+    >>> _share_pixels({"a": 100, "b": 10, "c": 100}, 130)
     {'b': 43, 'a': 60, 'c': 60}
     """
     shares: dict[str, int] = {}

@@ -63,7 +63,7 @@ class Unit:
     counts: Document
 
     def value(self, path: str) -> float | None:
-        return number_at(self.scores, path)
+        return _number_at(self.scores, path)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class ResultDocuments:
         return isinstance(node_at(self.metrics, path), Mapping)
 
     def value(self, path: str) -> float | None:
-        return number_at(self.metrics, path)
+        return _number_at(self.metrics, path)
 
     def why(self, path: str) -> str:
         """Why a number of metrics.json is null, in words."""
@@ -90,7 +90,7 @@ class ResultDocuments:
         return None if low is None or high is None else (low, high)
 
     def interval_end(self, path: str, end: str) -> float | None:
-        return number_at(self.metrics, f"confidence_intervals.{path}.{end}")
+        return _number_at(self.metrics, f"confidence_intervals.{path}.{end}")
 
     @cached_property
     def has_intervals(self) -> bool:
@@ -182,7 +182,7 @@ def node_at(tree: Document, path: str) -> Any:
     return value_at(tree, path.split("."))
 
 
-def number_at(tree: Document, path: str) -> float | None:
+def _number_at(tree: Document, path: str) -> float | None:
     """The number as it stands in the document; None if it is null or not there."""
     node = node_at(tree, path)
     return node if isinstance(node, int | float) else None

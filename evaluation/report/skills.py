@@ -75,7 +75,7 @@ COMPARED: Mapping[str, str] = {  # what a comparison shows, in the field's words
 
 
 @dataclass(frozen=True, slots=True)
-class ShownScore:
+class _ShownScore:
     """A value as it stands in metrics.json, its interval, and why there is none."""
 
     value: float | None
@@ -88,7 +88,7 @@ class ShownScore:
     def text(self, digits: int = 3) -> str:
         """As tables show it: "0.500 (0.250 to 0.750)", which breaks before the bracket where it is narrow.
 
-        >>> ShownScore(0.5, (0.25, 0.75), "").text(4).split(), str(ShownScore(None, None, "no-instances"))
+        >>> _ShownScore(0.5, (0.25, 0.75), "").text(4).split(), str(_ShownScore(None, None, "no-instances"))
         (['0.5000', '(0.250', 'to', '0.750)'], '– (no instances)')
         """
         if self.value is None:
@@ -103,7 +103,7 @@ class SkillRow:
 
     skill: str
     path: str
-    scores: tuple[ShownScore, ...]
+    scores: tuple[_ShownScore, ...]
 
     @property
     def arrow(self) -> str:
@@ -122,7 +122,7 @@ def skill_rows(
 ) -> list[SkillRow]:
     """The scores of each skill that some result has, side by side; a column is a result and an aggregation."""
     return [
-        SkillRow(skill, path, tuple(score_of(result, f"{path}.{name}") for result, name in columns))
+        SkillRow(skill, path, tuple(_score_of(result, f"{path}.{name}") for result, name in columns))
         for skill, paths in skills.items()
         for path in paths
         if any(result.has(path) for result, _ in columns)
@@ -130,12 +130,12 @@ def skill_rows(
     ]
 
 
-def score_of(result: ResultDocuments, path: str) -> ShownScore:
+def _score_of(result: ResultDocuments, path: str) -> _ShownScore:
     reason = node_at(result.metrics["undefined"], path)
-    return ShownScore(result.value(path), result.interval(path), str(reason or ""))
+    return _ShownScore(result.value(path), result.interval(path), str(reason or ""))
 
 
-def about_distances(rows: Sequence[SkillRow]) -> str:
+def _about_distances(rows: Sequence[SkillRow]) -> str:
     """Say what an image without a matched nucleus costs, if a row is a distance of matched nuclei."""
     return NOTE_ON_DISTANCES if any(row.path == "segmentation.hausdorff_px" for row in rows) else ""
 
@@ -174,7 +174,7 @@ def side_by_side(
     whys = dict.fromkeys(score.why for row in rows for score in row.scores if score.value is None and score.why)
     notes += [f"{why.replace('-', ' ').capitalize()}: {reason_in_words(why)}." for why in whys]
     notes += [f"{skill}: {ABOUT[skill][2:]}." for skill in dict.fromkeys(row.skill for row in rows) if skill in ABOUT]
-    notes += filter(None, [about_distances(rows)])
+    notes += filter(None, [_about_distances(rows)])
     titles, note = [what, *columns], " ".join(notes)
     return table_of("compared-scores", caption, titles, table, help={}, sortable=False, note=note)
 
@@ -184,10 +184,10 @@ def teams_table(document: Document, results: Mapping[str, Document]) -> Table:
     names = {team["name"]: team["name"] for team in document["teams"]}
     names |= {entry["name"]: f"○ {entry['name']}" for entry in document["shown"]}
     known = {label: ResultDocuments(results[name]) for name, label in names.items() if name in results}
-    main = main_of(document, next(iter(known.values())))
+    main = _main_of(document, next(iter(known.values())))
     which = f"The first {SIDE_BY_SIDE} of {len(known):,} teams" if len(known) > SIDE_BY_SIDE else "All teams"
     columns = {name: (result, main) for name, result in list(known.items())[:SIDE_BY_SIDE]}
-    return side_by_side(f"{which} side by side, {mean_in_words(document, main)}", columns, CONDITIONAL)
+    return side_by_side(f"{which} side by side, {_mean_in_words(document, main)}", columns, CONDITIONAL)
 
 
 def score_figure(results: Mapping[str, ResultDocuments], aggregation: str) -> Figure:
@@ -235,13 +235,13 @@ def results_in(files: Mapping[str, Path], document: Document) -> dict[str, Docum
     return documents
 
 
-def main_of(document: Document, result: ResultDocuments) -> str:
+def _main_of(document: Document, result: ResultDocuments) -> str:
     """Choose the aggregation of the first ranked column, else that of a result."""
     path = document["columns"][0]["path"]
     return next((name for name in WORDS_OF_AGGREGATIONS if path.endswith(f".{name}")), result.main)
 
 
-def mean_in_words(document: Document, aggregation: str) -> str:
+def _mean_in_words(document: Document, aggregation: str) -> str:
     """Write an aggregation in words; a mean over patients names the units on which a leaderboard compares its teams."""
     return (
         f"mean over {document['units']['kind']}" if aggregation == "group_mean" else WORDS_OF_AGGREGATIONS[aggregation]
@@ -255,7 +255,7 @@ def team_tables(document: Document, results: Mapping[str, Document]) -> list[Tab
     if not teams:
         return []
     marked = {team["name"]: f"○ {team['name']}" for team in document.get("shown", ())}
-    main = main_of(document, teams[0][1])
+    main = _main_of(document, teams[0][1])
     rows = skill_rows([(result, main) for _, result in teams])
 
     among = f" here, the first {TEAMS_UP_TO}" if len(document["teams"]) > TEAMS_UP_TO else ""
@@ -277,12 +277,12 @@ def team_tables(document: Document, results: Mapping[str, Document]) -> list[Tab
         tables.append(
             table_of(
                 f"scores-{skill.lower().replace(' ', '-')}",
-                f"{skill}{ABOUT.get(skill, '')}, {mean_in_words(document, main)}",
+                f"{skill}{ABOUT.get(skill, '')}, {_mean_in_words(document, main)}",
                 ["team", *help],
                 table,
                 help=help,
                 rest="teams of leaderboard.json",
-                note=f"{note} {about_distances(of_skill)}".rstrip(),
+                note=f"{note} {_about_distances(of_skill)}".rstrip(),
             )
         )
     return tables

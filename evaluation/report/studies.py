@@ -26,15 +26,15 @@ TONES: Mapping[str, Tone] = {
 
 def audit_page(document: Document) -> Page:
     """The page of the content of an audit.json."""
-    sections = [first_place_section(document), rule_section(document), method_section(document)]
+    sections = [_first_place_section(document), rule_section(document), _method_section(document)]
     teams = [team["name"] for team in document["teams"]]
     subtitle = "The ranking under other rules"
     return document_page("audit", document, sections, subtitle=subtitle, teams=teams)
 
 
-def first_place_section(document: Document) -> Section:
+def _first_place_section(document: Document) -> Section:
     """The answer, and the ranks of all teams."""
-    blocks: tuple[Block, ...] = (answer_text(document), team_table(document))
+    blocks: tuple[Block, ...] = (answer_text(document), _team_table(document))
     return Section("first-place", "Can the first rank be defended?", blocks)
 
 
@@ -43,7 +43,7 @@ def answer_text(document: Document) -> Text:
     return Text(tuple(first["answer"]), TONES.get(first["defended"], "plain"))
 
 
-def team_table(document: Document) -> Table:
+def _team_table(document: Document) -> Table:
     """The ranks of each team in the variants of the rules."""
     variants = document["first_place"]["variants"]
     teams = []
@@ -71,7 +71,7 @@ def rule_section(document: Document) -> Section:
     return Section("rules", "What one rule changes", (table,), lead)
 
 
-def method_section(document: Document) -> Section:
+def _method_section(document: Document) -> Section:
     """List what was varied and who is first under each value, who is not ranked, and what is left out."""
     rows: list[list[Value]] = []
     for dimension in document["dimensions"]:
@@ -121,10 +121,10 @@ DEFINITIONS = (
 
 def sensitivity_page(document: Document) -> Page:
     """The page of the content of a sensitivity.json."""
-    sections = [advice_section(document)]
+    sections = [_advice_section(document)]
     if document["nuclei"]:
-        sections += [matching_section(document), number_section(document)]
-    sections.append(definition_section(document))
+        sections += [_matching_section(document), _number_section(document)]
+    sections.append(_definition_section(document))
     subtitle = "The reference against itself, drawn a pixel differently"
     return document_page("sensitivity", document, sections, subtitle=subtitle)
 
@@ -132,14 +132,14 @@ def sensitivity_page(document: Document) -> Page:
 # --- access to the document -------------------------------------------------------------------------------------------
 
 
-def strata_in(document: Document) -> list[Document]:
+def _strata_in(document: Document) -> list[Document]:
     """List the strata that tables show: all nuclei, each class that has nuclei, if there are several, and each size."""
     classes = [stratum for stratum in document["strata"] if stratum["size_px"] is None and stratum["nuclei"]]
     sizes = [stratum for stratum in document["strata"] if stratum["class"] is None and stratum["size_px"] is not None]
     return [*classes[: 1 + CLASSES_UP_TO if len(classes) > 2 else 1], *sizes]
 
 
-def name_of(stratum: Document) -> str:
+def _name_of(stratum: Document) -> str:
     """Name a stratum by its class, or by its size."""
     if stratum["size_px"] is not None:
         low, high = stratum["size_px"]["from"], stratum["size_px"]["below"]
@@ -149,14 +149,14 @@ def name_of(stratum: Document) -> str:
     return f"class {stratum['class']}" if stratum["class"] == ALL_NUCLEI else str(stratum["class"])
 
 
-def change_in(stratum: Document, change: str) -> Document:
+def _change_in(stratum: Document, change: str) -> Document:
     """Find what a change did to the nuclei of a stratum."""
     return next(effect for effect in stratum["effects"] if effect["perturbation"] == change)
 
 
-def spread_cell(stratum: Document, change: str, measure: str) -> Cell:
+def _spread_cell(stratum: Document, change: str, measure: str) -> Cell:
     """Show the median of a measure under a change, and its 10 % and 90 % quantiles."""
-    spread = change_in(stratum, change)["measures"][measure]
+    spread = _change_in(stratum, change)["measures"][measure]
     if spread["median"] is None:
         return Cell(None)
     return Cell(spread["median"], f"{spread['median']:.2f} ({spread['low']:.2f}–{spread['high']:.2f})")
@@ -165,7 +165,7 @@ def spread_cell(stratum: Document, change: str, measure: str) -> Cell:
 # --- sections ---------------------------------------------------------------------------------------------------------
 
 
-def advice_section(document: Document) -> Section:
+def _advice_section(document: Document) -> Section:
     """Show the advice, and in a table what a pixel costs each class and each size."""
     first, *others = document["advice"]
     blocks: list[Block] = [Text((first["text"],), "warning" if first["is_warning"] else "good")]
@@ -175,18 +175,18 @@ def advice_section(document: Document) -> Section:
     if not any(stratum["nuclei"] for stratum in document["strata"]):
         return Section("advice", "What to do", tuple(blocks))
     rows: list[list[Value]] = []
-    for stratum in strata_in(document):
+    for stratum in _strata_in(document):
         cost = stratum["one_pixel_costs"]
-        ious = [spread_cell(stratum, change, "iou") for change in IN_BARS]
+        ious = [_spread_cell(stratum, change, "iou") for change in IN_BARS]
         sizes = stratum["nuclei"], stratum["diameter_px"]["median"]
-        rows.append([name_of(stratum), Cell(cost, f"{cost:.2f}", shade=cost), *ious, *sizes])
+        rows.append([_name_of(stratum), Cell(cost, f"{cost:.2f}", shade=cost), *ious, *sizes])
     changes = [f"IoU, {PERTURBATIONS[change].replace('by ', '')}" for change in IN_BARS]
     titles = ["nuclei of", "IoU lost for a pixel", *changes, "nuclei", "median diameter, px"]
     table = tables.table_of("classes", "What a pixel costs each class and each size", titles, rows)
     return Section("advice", "What to do", (*blocks, table))
 
 
-def matching_section(document: Document) -> Section:
+def _matching_section(document: Document) -> Section:
     """Show the share of nuclei that each matching rule loses under each change."""
     rows: list[list[Value]] = []
     for rule in document["rules"]:
@@ -201,12 +201,12 @@ def matching_section(document: Document) -> Section:
     return Section("rules", "Which matching rules break", (table,), lead)
 
 
-def number_section(document: Document) -> Section:
+def _number_section(document: Document) -> Section:
     """All measures of all classes, and of all sizes."""
     rows = [
-        [name_of(stratum), PERTURBATIONS[change], change_in(stratum, change)["vanished"],
-         *(spread_cell(stratum, change, measure) for measure in COMPARED_MEASURES)]
-        for stratum in strata_in(document)
+        [_name_of(stratum), PERTURBATIONS[change], _change_in(stratum, change)["vanished"],
+         *(_spread_cell(stratum, change, measure) for measure in COMPARED_MEASURES)]
+        for stratum in _strata_in(document)
         for change in PERTURBATIONS
     ]  # fmt: skip
     classes = sum(stratum["size_px"] is None and stratum["class"] is not None for stratum in document["strata"])
@@ -221,7 +221,7 @@ def number_section(document: Document) -> Section:
     return Section("numbers", "All numbers", (table,), folded=True)
 
 
-def definition_section(document: Document) -> Section:
+def _definition_section(document: Document) -> Section:
     """Say how everything was computed, and of how many nuclei."""
     sizes = (
         f"{counted(document['nuclei'], 'nucleus', 'nuclei')} in {counted(document['cases'], 'case')}, "
@@ -236,12 +236,12 @@ def definition_section(document: Document) -> Section:
 
 def tricks_page(document: Document) -> Page:
     """The page of the content of a tricks.json."""
-    sections = [trick_section(document), entry_section(document), play_section(document)]
+    sections = [_trick_section(document), _entry_section(document), _play_section(document)]
     subtitle = "Can a team gain ranks by handing in something worse?"
     return document_page("tricks", document, sections, subtitle=subtitle)
 
 
-def trick_section(document: Document) -> Section:
+def _trick_section(document: Document) -> Section:
     """Say whether the ranking can be gamed, and show the tricks that work, those first that work for most teams."""
     paying: dict[str, list[Document]] = {trick["name"]: [] for trick in document["tricks"]}
     for play in document["plays"]:
@@ -267,7 +267,7 @@ def trick_section(document: Document) -> Section:
     return Section("tried-section", "What works, and for whom", tuple(blocks), lead)
 
 
-def entry_section(document: Document) -> Section:
+def _entry_section(document: Document) -> Section:
     """Which entries decide the first rank, and which are nearly the same."""
     keys = ("first_without_it", "first_if_it_is_there_twice", "shares_outlines_with")
     entries = [entry for entry in document["entries"] if any(entry[key] for key in keys)]
@@ -280,7 +280,7 @@ def entry_section(document: Document) -> Section:
     )
 
 
-def play_section(document: Document) -> Section:
+def _play_section(document: Document) -> Section:
     """Every play, the largest climbs first."""
     words = {trick["name"]: trick["words"] for trick in document["tricks"]}
     moved = [play for play in document["plays"] if None not in (play["before"], play["after"])]

@@ -75,14 +75,14 @@ def submission_page(read: ReadResult, *, title: str = "Result of a submission", 
     """
     result, nuclei = read.result, read.nuclei
     has_details = result.details is not None
-    sections = [answer_section(result, read.costs, standing), *findings_section(result, read.pictures)]
+    sections = [_answer_section(result, read.costs, standing), *_findings_section(result, read.pictures)]
     sections += browser_section([TeamNuclei("", nuclei, read.pictures.scenes)]) if nuclei is not None else []
-    sections += class_section(result, folded=nuclei is not None)
-    behind = case_section(result) if has_details else []
+    sections += _class_section(result, folded=nuclei is not None)
+    behind = _case_section(result) if has_details else []
     behind += [size_section(nuclei)] if nuclei is not None else []
-    behind += [*threshold_section(result), *coverage_section(result), *alternatives_section(result)]
-    behind += [*scores_section(result), *undefined_section(result)]
-    behind += [rules_section(result)] if has_details else []
+    behind += [*threshold_section(result), *coverage_section(result), *_alternatives_section(result)]
+    behind += [*_scores_section(result), *_undefined_section(result)]
+    behind += [_rules_section(result)] if has_details else []
     sections += [replace(section, folded=True) for section in behind]
     sections.sort(key=lambda section: section.folded)
     subtitle = str(result.metrics["challenge"]["name"])
@@ -92,13 +92,13 @@ def submission_page(read: ReadResult, *, title: str = "Result of a submission", 
 # --- the verdict ------------------------------------------------------------------------------------------------------
 
 
-def answer_section(result: ResultDocuments, costs: Document | None, standing: Sequence[Block] = ()) -> Section:
+def _answer_section(result: ResultDocuments, costs: Document | None, standing: Sequence[Block] = ()) -> Section:
     """The rank, what was found in words, the skills side by side, and which errors cost most."""
     rows = skill_rows([(result, result.main)])
     first = {row.skill: row.path for row in reversed(rows)}
     chosen = [(skill, first[skill]) for skill in SKILLS if skill in first]
     tiles = [
-        skill_tile(result, *skill) for skill in chosen or [(metric_title(path), path) for path in result.paths[:4]]
+        _skill_tile(result, *skill) for skill in chosen or [(metric_title(path), path) for path in result.paths[:4]]
     ]
     board = result.metrics.get("leaderboard")
     if standing or result.metrics["undefined"].get("leaderboard", {}).get("position") == NO_STORED_RESULTS:
@@ -107,20 +107,20 @@ def answer_section(result: ResultDocuments, costs: Document | None, standing: Se
         path, among = "leaderboard.position", f"of {board['submissions']} ranked, this one included"
         tile = None if board["position"] is None else Tile("Rank", f"{board['position']:g}", among, path)
         tiles.append(tile or Tile("Rank", None, result.why(path), path, "warning"))
-    sentences = result_sentences(result)
+    sentences = _result_sentences(result)
     words = [Text((" ".join(sentences),))] if sentences else []
     blocks = [*standing[:1], *words, Tiles(tuple(tiles)), *standing[1:]]
-    if costs is not None and (errors := error_table(result, costs)).rows:
+    if costs is not None and (errors := _error_table(result, costs)).rows:
         blocks.append(errors)
     if board:
-        blocks.append(rank_rows(result))
+        blocks.append(_rank_rows(result))
     counted = all(path.startswith("counting.") for path in result.paths)
     rule = "" if counted else ", under the first matching rule"
     lead = f"All numbers: {result.main_in_words}{rule}."
     return Section("skills", "Scores", tuple(blocks), lead)
 
 
-def result_sentences(result: ResultDocuments) -> list[str]:
+def _result_sentences(result: ResultDocuments) -> list[str]:
     """How many nuclei are matched and of the right class, and which class is best and worst."""
     sentences = []
     if result.details is not None:
@@ -141,7 +141,7 @@ def result_sentences(result: ResultDocuments) -> list[str]:
     return sentences
 
 
-def error_table(result: ResultDocuments, costs: Document) -> Table:
+def _error_table(result: ResultDocuments, costs: Document) -> Table:
     """The kinds of errors that occur, the costliest first: of how many nuclei, and what each skill loses by them."""
     first: dict[str, str] = {}
     for path, value in costs["as_is"].items():
@@ -168,7 +168,7 @@ def error_table(result: ResultDocuments, costs: Document) -> Table:
     )
 
 
-def skill_tile(result: ResultDocuments, skill: str, path: str) -> Tile:
+def _skill_tile(result: ResultDocuments, skill: str, path: str) -> Tile:
     full = f"{path}.{result.main}"
     value, detail = result.value(full), metric_title(path)
     if value is None:
@@ -179,7 +179,7 @@ def skill_tile(result: ResultDocuments, skill: str, path: str) -> Tile:
     return Tile(skill, value, detail + "; lower is better" * is_lower_better(path), full)
 
 
-def rank_rows(result: ResultDocuments) -> Table:
+def _rank_rows(result: ResultDocuments) -> Table:
     board = result.metrics["leaderboard"]
     rows = [
         [path, result.value(path), Cell(rank, "" if rank is not None else result.why(f"leaderboard.rank.{path}"))]
@@ -193,7 +193,7 @@ def rank_rows(result: ResultDocuments) -> Table:
 # --- classes ----------------------------------------------------------------------------------------------------------
 
 
-def class_section(result: ResultDocuments, *, folded: bool) -> list[Section]:
+def _class_section(result: ResultDocuments, *, folded: bool) -> list[Section]:
     """Scores of each class, and which classes are taken for which; nothing where neither is known."""
     blocks: list[Block] = []
     scores = {path: ".per_class.{}.".join(path.split(".")) for path in BY_CLASS}
@@ -221,11 +221,11 @@ def class_section(result: ResultDocuments, *, folded: bool) -> list[Section]:
     if result.details is not None:
         counts = result.details["pooled"]["rules"][result.rule]["counts"]
         if "confusion_matrix" in counts:
-            blocks.append(confusion_table(counts["confusion_matrix"], result.details["classes"]))
+            blocks.append(_confusion_table(counts["confusion_matrix"], result.details["classes"]))
     return [Section("classes", "Classes", tuple(blocks), folded=folded)] if blocks else []
 
 
-def confusion_table(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> Table:
+def _confusion_table(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> Table:
     """Counts with the share of each row."""
     order = [*range(1, len(names)), 0]  # "none" last
     rows: list[list[Value]] = []
@@ -246,7 +246,7 @@ def confusion_table(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> Ta
 # --- everything else --------------------------------------------------------------------------------------------------
 
 
-def alternatives_section(result: ResultDocuments) -> list[Section]:
+def _alternatives_section(result: ResultDocuments) -> list[Section]:
     """The main scores under the other matching rules."""
     rules = result.metrics.get("alternatives") or {}
     paths = [row.path for row in skill_rows([(result, result.main)])]
@@ -262,7 +262,7 @@ def alternatives_section(result: ResultDocuments) -> list[Section]:
     return [Section("alternatives", "Other matching rules", (table,), lead)]
 
 
-def scores_section(result: ResultDocuments) -> list[Section]:
+def _scores_section(result: ResultDocuments) -> list[Section]:
     """Every number of metrics.json that is not of a single class, in all aggregations, with interval."""
     paths = [path for path in result.paths if ".per_class." not in path]
     if not paths:
@@ -282,7 +282,7 @@ def scores_section(result: ResultDocuments) -> list[Section]:
     return [Section("scores-section", "All scores", (table,))]
 
 
-def undefined_section(result: ResultDocuments) -> list[Section]:
+def _undefined_section(result: ResultDocuments) -> list[Section]:
     """Why numbers are null, and how many units were left out of means or penalised."""
     reasons = [path for path, _ in leaves_of(result.metrics["undefined"])]
     if result.details is None and not reasons:
@@ -293,11 +293,11 @@ def undefined_section(result: ResultDocuments) -> list[Section]:
         titles, rest = ["path", "why it has no value"], "undefined values of metrics.json"
         blocks = [table_of("undefined-values", "Undefined values", titles, rows, rest=rest)]
     if result.details is not None:
-        blocks += mean_blocks(result)
+        blocks += _mean_blocks(result)
     return [Section("undefined", "What has no value, and what was left out", tuple(blocks))]
 
 
-def mean_blocks(result: ResultDocuments) -> list[Block]:
+def _mean_blocks(result: ResultDocuments) -> list[Block]:
     """How many units entered means, where some did not or were penalised, and what else was left out."""
     assert result.details is not None
     means = result.details["means"][result.rule]
@@ -320,7 +320,7 @@ def mean_blocks(result: ResultDocuments) -> list[Block]:
     return [Text((words,), "warning" if missing else "plain"), *([table] if rows else [])]
 
 
-def findings_section(result: ResultDocuments, pictures: SecondPass) -> list[Section]:
+def _findings_section(result: ResultDocuments, pictures: SecondPass) -> list[Section]:
     """List what was found in the submitted files."""
     if result.details is None:
         return []
@@ -330,7 +330,7 @@ def findings_section(result: ResultDocuments, pictures: SecondPass) -> list[Sect
     return [Section("findings", "Findings", (text,), folded=not 0 < len(lines) <= FINDINGS_OPEN)]
 
 
-def rules_section(result: ResultDocuments) -> Section:
+def _rules_section(result: ResultDocuments) -> Section:
     """How nuclei are matched, in words, and all rules as they were applied."""
     matching = result.rules["matching"]["rules"]
     words = tuple(f"{rule['name']}: {rule_from(rule).words}" for rule in matching)
@@ -360,10 +360,10 @@ COUNTS_OF_UNITS = {
 def worst_first(result: ResultDocuments) -> list[Unit]:
     """The cases, those with the worst main score first and those without a value last; equal ones by name."""
     score = main_score(result)
-    return sorted(result.cases, key=lambda unit: badness(score, unit.value(score), unit.name))
+    return sorted(result.cases, key=lambda unit: _badness(score, unit.value(score), unit.name))
 
 
-def badness(score: str, value: float | None, name: str) -> tuple[bool, float, str]:
+def _badness(score: str, value: float | None, name: str) -> tuple[bool, float, str]:
     """Make a sort key that puts the worst value of a score first, and undefined values last."""
     if value is None:
         return True, 0.0, name
@@ -385,7 +385,7 @@ def main_score(result: ResultDocuments) -> str:
     return next((path for path in known if result.has(path)), next(iter(result.paths), ""))
 
 
-def case_section(result: ResultDocuments) -> list[Section]:
+def _case_section(result: ResultDocuments) -> list[Section]:
     """The table of cases, each of which leads to its nuclei in the browser, if the page has one; and of patients."""
     cases, title, patients = worst_first(result), metric_title(main_score(result)), ["patient"] * result.are_grouped
     if not cases:
@@ -451,27 +451,27 @@ def comparison_page(
     if board is None:
         known = {"skills", "cases-section", *(("classes",) if len(first.classes) == 1 else ())}
         alone = submission_page(ReadResult(first))
-        folded = [of_images(replace(one, folded=True)) for one in alone.sections if one.anchor not in known]
+        folded = [_of_images(replace(one, folded=True)) for one in alone.sections if one.anchor not in known]
     else:
         verdict = verdict_sentences(board, who="model", units=unit)
         answer = [Text((" ".join(verdict[:2]),))]
         ranking = Section("places", "Ranking", (Text((" ".join(verdict),)), board_table(board)), folded=True)
-        folded = [ranking, *(of_images(section) for section in folded_sections(board) if section.anchor != "values")]
+        folded = [ranking, *(_of_images(section) for section in folded_sections(board) if section.anchor != "values")]
     images = counted(len(first.cases), "image")
     return Page(
         title,
         f"{counted(len(results), 'model')}, {images}",
         identify_document(first.metrics if board is None else board),
-        (Section("compared", "Scores", (*answer, table)), *image_sections(results, nuclei, scenes), *folded),
+        (Section("compared", "Scores", (*answer, table)), *_image_sections(results, nuclei, scenes), *folded),
     )
 
 
-def of_images(section: Section) -> Section:
+def _of_images(section: Section) -> Section:
     """Call the cases in the title of a section images."""
     return replace(section, title=section.title.replace(" case", " image"))
 
 
-def image_sections(
+def _image_sections(
     results: Mapping[str, ResultDocuments],
     nuclei: Mapping[str, NucleusTable | None],
     scenes: Mapping[str, Mapping[str, Scene]],
@@ -485,7 +485,7 @@ def image_sections(
     for image in next(iter(values.values())):
         known = [value for of_model in values.values() if (value := of_model[image]) is not None]
         means[image] = float(np.mean(known)) if known else None
-    order = sorted(means, key=lambda image: badness(score, means[image], image))
+    order = sorted(means, key=lambda image: _badness(score, means[image], image))
     title, is_bar = metric_title(score), not is_lower_better(score)
     rows: list[list[Value]] = [
         [image, *(bar_cell(of_model[image], is_bar=is_bar) for of_model in values.values())] for image in order

@@ -58,45 +58,45 @@ def table_of(
     titles, rows = list(columns), [tuple(record) for record in records[:ROWS_UP_TO]]
     if records and isinstance(records[0], Mapping):
         named = {key: key if key in help else key.replace("_", " ").replace("f1", "F1") for key in columns}
-        fields = [FIELDS.get(key) or ShownField(named[key]) for key in columns]
+        fields = [FIELDS.get(key) or _ShownField(named[key]) for key in columns]
         titles = [field.title for field in fields]
         rows = [
             tuple(field.make(record[key]) for key, field in zip(columns, fields, strict=True))
             for record in records[:ROWS_UP_TO]
         ]
-    digits = [digits_of([row[index] for row in rows]) for index in range(len(titles))]
+    digits = [_digits_of([row[index] for row in rows]) for index in range(len(titles))]
     heads = [Column(title, number, help.get(title, "")) for title, number in zip(titles, digits, strict=True)]
     notes = filter(None, [note, show_rest(len(records), ROWS_UP_TO, rest)])
     return Table(anchor, caption, tuple(heads), tuple(rows), sortable, " ".join(notes))
 
 
-def digits_of(values: Sequence[Value]) -> int | None:
+def _digits_of(values: Sequence[Value]) -> int | None:
     """The digits of a column of numbers; None for texts.
 
-    >>> digits_of([3, 0.25]), digits_of([30.5]), digits_of([1200]), digits_of(["a", 1])
+    >>> _digits_of([3, 0.25]), _digits_of([30.5]), _digits_of([1200]), _digits_of(["a", 1])
     (3, 2, 0, None)
     """
     known = [value for cell in values if (value := cell.value if isinstance(cell, Cell) else cell) is not None]
     numbers = [value for value in known if not isinstance(value, str)]
     if len(numbers) < len(known) or not known:
         return None
-    return 0 if all(float(value).is_integer() for value in numbers) else digits_for(max(map(abs, numbers)))
+    return 0 if all(float(value).is_integer() for value in numbers) else _digits_for(max(map(abs, numbers)))
 
 
-def digits_for(number: float) -> int:
+def _digits_for(number: float) -> int:
     """Choose how many decimals a number of this size is shown with, if it is not whole."""
     return 3 if number < 10 else 2 if number < 100 else 1
 
 
-def in_cell(value: Any) -> Value:
+def _in_cell(value: Any) -> Value:
     """Write a value of a document in a cell: of a list the first names, True as "yes", False as nothing."""
     if isinstance(value, list | tuple):
-        return name_some([str(in_cell(one)) for one in value])
+        return name_some([str(_in_cell(one)) for one in value])
     if isinstance(value, Mapping):
         known = [
-            f"{key} {in_toml(one)}" for key, one in value.items() if key != "name" and one not in (None, False, [])
+            f"{key} {_in_toml(one)}" for key, one in value.items() if key != "name" and one not in (None, False, [])
         ]
-        return ", ".join([str(in_cell(value["name"])), *known] if "name" in value else known)
+        return ", ".join([str(_in_cell(value["name"])), *known] if "name" in value else known)
     if isinstance(value, bool):
         return "yes" if value else ""
     return value  # type: ignore[no-any-return]
@@ -108,7 +108,7 @@ def leaf_table(anchor: str, caption: str, document: Mapping[str, Any], *, note: 
     for path, value in leaves_of(document):
         if value is not None and value not in ([], ()):
             are_records = isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value)
-            rows.append([path, "; ".join(str(in_cell(one)) for one in value) if are_records else in_toml(value)])
+            rows.append([path, "; ".join(str(_in_cell(one)) for one in value) if are_records else _in_toml(value)])
     return table_of(anchor, caption, ["key", "value"], rows, note=note, sortable=False)
 
 
@@ -121,16 +121,16 @@ def leaves_of(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield f"{prefix}{key}", node
 
 
-def in_toml(value: object) -> str:
+def _in_toml(value: object) -> str:
     """A value as it would stand in challenge.toml.
 
-    >>> in_toml(True), in_toml(0.05), in_toml("min"), in_toml([1, 2.5])
+    >>> _in_toml(True), _in_toml(0.05), _in_toml("min"), _in_toml([1, 2.5])
     ('true', '0.05', 'min', '1, 2.5')
     """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return ", ".join(map(in_toml, value))
+        return ", ".join(map(_in_toml, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -153,7 +153,7 @@ def percent_cell(share: float | None) -> Cell:
     return Cell(share, percent(share))
 
 
-def ends_cell(ends: tuple[float | None, float | None]) -> Cell:
+def _ends_cell(ends: tuple[float | None, float | None]) -> Cell:
     """Write the interval of a difference."""
     return Cell(ends[0], "too few" if None in ends else "{:.4f} to {:.4f}".format(*ends))
 
@@ -188,26 +188,26 @@ def show_rest(number: int, limit: int, what: str, *, before: str = "") -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownField:
+class _ShownField:
     """Says how tables show a key of a document: the title of its column, and how a cell is made of a value."""
 
     title: str
-    make: Callable[[Any], Value] = in_cell
+    make: Callable[[Any], Value] = _in_cell
 
 
-FIELDS: Mapping[str, ShownField] = {
-    "ahead": ShownField("ahead", percent_cell),
-    "before": ShownField("rank before", rank_cell),
-    "change_of_first": ShownField("first changes", share_cell),
-    "difference": ShownField("difference", decimal_cell),
-    "dimension": ShownField("rule"),
-    "first_alone": ShownField("alone"),
-    "first_share": ShownField("part"),
-    "interval": ShownField("interval", ends_cell),
-    "name": ShownField("team"),
-    "now": ShownField("rank now", rank_cell),
-    "pairs_changed": ShownField("pairs turned", percent_cell),
-    "published": ShownField("rank", rank_cell),
+FIELDS: Mapping[str, _ShownField] = {
+    "ahead": _ShownField("ahead", percent_cell),
+    "before": _ShownField("rank before", rank_cell),
+    "change_of_first": _ShownField("first changes", share_cell),
+    "difference": _ShownField("difference", decimal_cell),
+    "dimension": _ShownField("rule"),
+    "first_alone": _ShownField("alone"),
+    "first_share": _ShownField("part"),
+    "interval": _ShownField("interval", _ends_cell),
+    "name": _ShownField("team"),
+    "now": _ShownField("rank now", rank_cell),
+    "pairs_changed": _ShownField("pairs turned", percent_cell),
+    "published": _ShownField("rank", rank_cell),
 }
 
 
@@ -245,13 +245,13 @@ def name_ends(table: Table) -> tuple[int, int]:
     """Count the characters at the start and end of the names in the first column that a table does not show."""
     if table.columns[0].title in UNCUT_COLUMNS:
         return 0, 0
-    return common_ends([shown_cell(row[0], table.columns[0]).text for row in table.rows])
+    return _common_ends([shown_cell(row[0], table.columns[0]).text for row in table.rows])
 
 
-def common_ends(names: Sequence[str], limit: int = 40) -> tuple[int, int]:
+def _common_ends(names: Sequence[str], limit: int = 40) -> tuple[int, int]:
     """Count the characters that all names of a column begin and end with, if some names are long; whole words stay.
 
-    >>> common_ends(["TCGA-E2-A1B5 breast 1.tif", "TCGA-E2-A1B5 breast 12.tif"], 12)
+    >>> _common_ends(["TCGA-E2-A1B5 breast 1.tif", "TCGA-E2-A1B5 breast 12.tif"], 12)
     (13, 4)
     """
     if len(set(names)) < 2 or max(map(len, names)) <= limit:
@@ -277,7 +277,7 @@ def shown_value(value: float | int | str, digits: int | None = None) -> str:
     if isinstance(value, str):
         return value
     if digits is None:
-        digits = 0 if float(value).is_integer() else digits_for(abs(value))
+        digits = 0 if float(value).is_integer() else _digits_for(abs(value))
     text = f"{value:,.{digits}f}"
     return text.replace("-", "−") if float(text.replace(",", "")) else text.lstrip("-")
 

@@ -56,18 +56,18 @@ def block_renderables(block: Block, rows: int) -> list[RenderableType]:
                 for index, paragraph in enumerate(block.paragraphs)
             ]
         case Tiles():
-            return [tile_grid(block)]
+            return [_tile_grid(block)]
         case Table():
             left_out = len(block.rows) - rows
             more = f"and {counted(left_out, 'more row')} on the page" if left_out > 0 else ""
-            return [table_grid(block, rows), *(words(line, "dim") for line in (more, block.note) if line)]
+            return [_table_grid(block, rows), *(words(line, "dim") for line in (more, block.note) if line)]
         case Figure():
             return [words(block.caption, "bold"), words(block.description)]
         case Widget():
             return [words(f"{block.words}, on the page only.", "dim")]
 
 
-def tile_grid(tiles: Tiles) -> Grid:
+def _tile_grid(tiles: Tiles) -> Grid:
     grid = Grid(box=None, show_header=False, pad_edge=False)
     grid.add_column()
     grid.add_column(justify="right")
@@ -79,7 +79,7 @@ def tile_grid(tiles: Tiles) -> Grid:
     return grid
 
 
-def table_grid(table: Table, rows: int) -> Grid:
+def _table_grid(table: Table, rows: int) -> Grid:
     title = words(table.caption, "bold") if table.caption else None
     grid = Grid(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="")
     for column in table.columns:

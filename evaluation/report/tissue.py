@@ -49,7 +49,7 @@ class Tissue:
     def check_size(self, shape_yx: tuple[int, int]) -> None:
         """Raise InputFault if the image has another size than its case."""
         if self.shape_yx != shape_yx:
-            raise unreadable_tissue(self.path, "{:,} rows x {:,} columns".format(*self.shape_yx))
+            raise _unreadable_tissue(self.path, "{:,} rows x {:,} columns".format(*self.shape_yx))
 
     def window(self, y0: int, x0: int, y1: int, x1: int, step: int = 1) -> Rgb:
         """The pixels of rows y0 to y1 - 1 and columns x0 to x1 - 1, uint8 (h, w, 3), each the mean of step x step.
@@ -60,7 +60,7 @@ class Tissue:
         if not (0 <= y0 < y1 <= self.shape_yx[0] and 0 <= x0 < x1 <= self.shape_yx[1] and step >= 1):
             raise ValueError(f"no window of an image of {self.shape_yx} px: rows {y0} to {y1}, columns {x0} to {x1}")
         if (pixels := (y1 - y0) * (x1 - x0)) > MOST_PIXELS:
-            raise too_large_tissue(self.path, f"{pixels:,} px to be looked at")
+            raise _too_large_tissue(self.path, f"{pixels:,} px to be looked at")
         if step == 1:
             return self.pixels(y0, x0, y1, x1)
         band = step * max(1, BAND_PIXELS // (step * (x1 - x0)))
@@ -78,25 +78,25 @@ def open_tissue(path: Path) -> Iterator[Tissue]:
         is_png = stream.read(8).startswith(PNG_MAGIC)
     if is_png:
         if 4 * math.prod(shape_yx) > MOST_BYTES:
-            raise too_large_tissue(path, f"a PNG of {shape_yx[0]:,} x {shape_yx[1]:,} px")
+            raise _too_large_tissue(path, f"a PNG of {shape_yx[0]:,} x {shape_yx[1]:,} px")
         wanted = {"shape_yx": shape_yx, "bytes_limit": 2 * MOST_BYTES, "channels": None}
         with path.open("rb") as stream:
             samples = read_image(stream, suffix=".png", where=quote(path.name), as_colours=True, **wanted)
-        whole = as_rgb(samples if samples.ndim == 3 else samples[..., np.newaxis])
+        whole = _as_rgb(samples if samples.ndim == 3 else samples[..., np.newaxis])
         yield Tissue(path, shape_yx, lambda y0, x0, y1, x1: whole[y0:y1, x0:x1])
         return
-    with tissue_damage_told(path):
+    with _tissue_damage_told(path):
         file = tifffile.TiffFile(path)
     with file:
-        with tissue_damage_told(path):
-            tiff = TissuePage(path, file.pages[0].keyframe)
+        with _tissue_damage_told(path):
+            tiff = _TissuePage(path, file.pages[0].keyframe)
             shape_yx = tiff.page.imagelength, tiff.page.imagewidth
             tiff.check()
         yield Tissue(path, shape_yx, tiff.pixels)
 
 
 @contextmanager
-def tissue_damage_told(path: Path) -> Iterator[None]:
+def _tissue_damage_told(path: Path) -> Iterator[None]:
     """Turn the many exceptions of tifffile and imagecodecs about damaged files into one finding."""
     import tifffile
 
@@ -104,14 +104,14 @@ def tissue_damage_told(path: Path) -> Iterator[None]:
     try:
         yield
     except (*of_files, LookupError, TypeError, AttributeError, ArithmeticError):
-        raise unreadable_tissue(path, "not an image that can be read") from None
+        raise _unreadable_tissue(path, "not an image that can be read") from None
 
 
-def unreadable_tissue(path: Path, got: str) -> InputFault:
+def _unreadable_tissue(path: Path, got: str) -> InputFault:
     return refused("unreadable-image", quote(path.name), got=got, expected=PICTURES)
 
 
-def too_large_tissue(path: Path, got: str) -> InputFault:
+def _too_large_tissue(path: Path, got: str) -> InputFault:
     return refused("too-large", quote(path.name), wording="no-parts", got=got)
 
 
@@ -128,7 +128,7 @@ def mean_of_blocks(pixels: npt.NDArray[np.integer[Any]], step: int) -> Rgb:
     return np.asarray((2 * total + count) // (2 * count), np.uint8)
 
 
-def as_rgb(samples: npt.NDArray[Any]) -> Rgb:
+def _as_rgb(samples: npt.NDArray[Any]) -> Rgb:
     """Samples (H, W, S) as colours: grey, grey and alpha, RGB, or RGB and alpha; of 16 bits the upper 8."""
     if samples.dtype.itemsize == 2:
         samples = samples >> 8
@@ -140,7 +140,7 @@ def as_rgb(samples: npt.NDArray[Any]) -> Rgb:
 
 
 @dataclass(frozen=True, slots=True)
-class TissuePage:
+class _TissuePage:
     """The first image of an SVS or TIFF file, as tifffile has it."""
 
     path: Path
@@ -157,15 +157,15 @@ class TissuePage:
         """Refuse what cannot be read in parts, or is no picture. Raises InputFault."""
         page = self.page
         if page.photometric not in (MIN_IS_WHITE, MIN_IS_BLACK, RGB, PALETTE, YCBCR) or page.imagedepth != 1:
-            raise unreadable_tissue(self.path, "pixels that are neither grey nor RGB")
+            raise _unreadable_tissue(self.path, "pixels that are neither grey nor RGB")
         if page.dtype is None or page.dtype.kind not in "bu" or page.dtype.itemsize > 2:
-            raise unreadable_tissue(self.path, f"pixels of the type {page.dtype}")
+            raise _unreadable_tissue(self.path, f"pixels of the type {page.dtype}")
         if math.prod(self.segment_yx) * page.samplesperpixel * page.dtype.itemsize > MOST_BYTES:
-            raise too_large_tissue(self.path, f"a strip or tile of {' x '.join(map(str, self.segment_yx))} px")
+            raise _too_large_tissue(self.path, f"a strip or tile of {' x '.join(map(str, self.segment_yx))} px")
 
     def pixels(self, y0: int, x0: int, y1: int, x1: int) -> Rgb:
         """A window; only the strips or tiles under it are decoded. What a file leaves out is white."""
-        with tissue_damage_told(self.path):
+        with _tissue_damage_told(self.path):
             page, (down, across) = self.page, self.segment_yx
             planes = page.samplesperpixel if page.planarconfig == SEPARATE_PLANES else 1
             grid = planes, -(-page.imagelength // down), -(-page.imagewidth // across)
@@ -204,4 +204,4 @@ class TissuePage:
             samples = ~samples
         if page.dtype.itemsize == 2 and page.bitspersample < 16:
             samples = samples << (16 - page.bitspersample)
-        return as_rgb(samples)
+        return _as_rgb(samples)

@@ -102,7 +102,7 @@ def error_costs(challenge: Challenge, cases: Iterable[CaseErrors]) -> dict[str, 
     unmatched = np.stack([case.unmatched for case in ordered])
     kinds = []
     for kind, name in enumerate(KINDS[1:], start=1):
-        corrected = scores_of(correct_table(table, kind, unmatched[:, 0, kind], unmatched[:, 1, kind]))
+        corrected = scores_of(_correct_table(table, kind, unmatched[:, 0, kind], unmatched[:, 1, kind]))
         cost: dict[str, float | None] = {}
         for path, value in as_is.items():
             changed = corrected[path] if OF_MATCHED_PAIRS.get(path.split(".")[0], kind) == kind else value
@@ -113,7 +113,7 @@ def error_costs(challenge: Challenge, cases: Iterable[CaseErrors]) -> dict[str, 
     return {"as_is": as_is, "kinds": kinds}
 
 
-def correct_table(table: CaseTable, kind: int, new_pairs: Int64, removed: Int64) -> CaseTable:
+def _correct_table(table: CaseTable, kind: int, new_pairs: Int64, removed: Int64) -> CaseTable:
     """The cases with one kind of error corrected.
 
     Each nucleus of the kind is found, named right and outlined like the average matched nucleus of its class (over all

@@ -30,7 +30,7 @@ class ExecutorPool(Pool):
     name = "a worker"
 
     def __init__(self, executor: Executor, width: int | None = None, *, tries_again: bool = False) -> None:
-        super().__init__(width or tasks_at_once(executor), tries_again=tries_again)
+        super().__init__(width or _tasks_at_once(executor), tries_again=tries_again)
         self.executor = executor
         self.futures: dict[int, Future[Any]] = {}
         self.done: SimpleQueue[int] = SimpleQueue()
@@ -40,9 +40,9 @@ class ExecutorPool(Pool):
         packed = pickle.dumps((task.function, task.arguments), pickle.HIGHEST_PROTOCOL)
         beside = 1 if number == self.alone else self.width
         try:
-            future = self.executor.submit(run_packed, __version__, packed, beside)
+            future = self.executor.submit(_run_packed, __version__, packed, beside)
         except (RuntimeError, OSError) as error:  # BrokenExecutor among them, and connections that are closed
-            raise WorkersLost(no_executor(error)) from error
+            raise WorkersLost(_no_executor(error)) from error
         self.futures[number] = future
         future.add_done_callback(lambda _: self.done.put(number))
 
@@ -59,10 +59,10 @@ class ExecutorPool(Pool):
             return []
         try:
             return [Answer(number, future.result())]
-        except worker_was_lost():
+        except _worker_was_lost():
             return [Answer(number, error=WorkerLost())]
         except CancelledError as error:
-            raise WorkersLost(scheduler_lost(watch.address) if watch else no_executor(error)) from error
+            raise WorkersLost(_scheduler_lost(watch.address) if watch else _no_executor(error)) from error
         except ImportError as error:
             raise WorkersLost(fault("no-cluster", "a worker", wording="package-not-found", error=error)) from error
         except Exception as error:  # noqa: BLE001, of the task: raised again where its outcome is wanted
@@ -81,7 +81,7 @@ class ExecutorPool(Pool):
         self.futures.clear()
 
 
-def run_packed(version: str, packed: bytes, beside: int) -> Any:
+def _run_packed(version: str, packed: bytes, beside: int) -> Any:
     """Run the tasks that a worker was sent, with the program that sent them: another one may give other numbers.
 
     beside   tasks that are worked on at once; on this machine at most as many as it has processors
@@ -92,7 +92,7 @@ def run_packed(version: str, packed: bytes, beside: int) -> Any:
         finding = fault("no-cluster", "a worker", wording="other-program", version=__version__, own_version=version)
         raise WorkersLost(finding)
     function, task = pickle.loads(packed)
-    for path in paths_of(task):
+    for path in _paths_of(task):
         if not path.exists():  # or its files would seem to be missing
             raise WorkersLost(fault("no-cluster", "a worker", wording="folder-not-shared", path=path))
     of_machine = min(beside, usable_processors())
@@ -103,13 +103,13 @@ def run_packed(version: str, packed: bytes, beside: int) -> Any:
         of_thread.share = None  # the thread may belong to the main process
 
 
-def paths_of(task: Sequence[Any]) -> list[Path]:
+def _paths_of(task: Sequence[Any]) -> list[Path]:
     """The files and folders that a task reads."""
     paths = [argument.path if isinstance(argument, SubmissionFiles) else argument for argument in task]
     return [path for path in paths if isinstance(path, Path)]
 
 
-def worker_was_lost() -> tuple[type[Exception], ...]:
+def _worker_was_lost() -> tuple[type[Exception], ...]:
     """What executors raise for a task whose worker was lost. Dask and Ray have given it to several workers by then."""
     distributed, ray = sys.modules.get("distributed"), sys.modules.get("ray")
     of_dask = () if distributed is None else (distributed.KilledWorker,)
@@ -117,11 +117,11 @@ def worker_was_lost() -> tuple[type[Exception], ...]:
     return (BrokenExecutor, *of_dask, *of_ray)
 
 
-def no_executor(error: BaseException) -> Finding:
+def _no_executor(error: BaseException) -> Finding:
     return fault("no-cluster", "the executor", wording="executor-stopped", why=str(error) or type(error).__name__)
 
 
-def tasks_at_once(executor: Executor) -> int:
+def _tasks_at_once(executor: Executor) -> int:
     """How many tasks an executor works on at once, as far as it tells."""
     client = getattr(executor, "_client", None)
     if client is not None:  # of dask.distributed; a cluster may start its workers when there are tasks
@@ -138,7 +138,7 @@ REPORT_EVERY_SECONDS = 20
 LARGE_TASK = "1GiB"  # from where on Dask warns: all that a submission comes to is one argument, to be added up
 
 
-class Watch:
+class _Watch:
     """Tells that a cluster has no workers, and ends the waiting for them."""
 
     def __init__(self, client: Any, address: str, say: Callable[[str], None]) -> None:
@@ -153,7 +153,7 @@ class Watch:
         except OSError:
             threads = None
         if threads is None:
-            raise WorkersLost(scheduler_lost(self.address))
+            raise WorkersLost(_scheduler_lost(self.address))
         if threads:
             self.since = None
             return True
@@ -169,7 +169,7 @@ class Watch:
         return False
 
 
-def scheduler_lost(address: str) -> Finding:
+def _scheduler_lost(address: str) -> Finding:
     return fault("no-cluster", f"--cluster {quote(address, 120)}", wording="scheduler-lost")
 
 
@@ -191,7 +191,7 @@ def connect(address: str | None, say: Callable[[str], None] = print) -> Iterator
     except ImportError as error:
         finding = fault("missing-extra", "--cluster", package=error.name or "distributed", extra="cluster")
         raise WrongUsage(finding) from None
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGE_TASK}), silenced():
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGE_TASK}), _silenced():
         problem = partial(fault, "no-cluster", wording="no-address")
         try:
             get_address_host_port(address)
@@ -200,14 +200,14 @@ def connect(address: str | None, say: Callable[[str], None] = print) -> Iterator
         except (OSError, ValueError):
             raise WrongUsage(problem(f"--cluster {quote(address, 120)}")) from None
         with client, client.get_executor(pure=False) as executor:  # type: ignore[no-untyped-call]
-            executor.watch = Watch(client, address, say)
+            executor.watch = _Watch(client, address, say)
             while not executor.watch.has_workers():
                 time.sleep(min(1, REPORT_EVERY_SECONDS))
             yield executor
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
+def _silenced() -> Iterator[None]:
     """Silence the log of cluster libraries, which print tracebacks where a connection ends; we report it in words."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)

@@ -61,7 +61,7 @@ def score_instances(
             raise ValueError(f"{word} {got}; expected a table by name, such as {{{next(iter(images))!r}: {example!r}}}")
     if spacing_um is not None and not (isinstance(spacing_um, Real) and SMALLEST <= spacing_um <= LARGEST):
         raise ValueError(f"spacing_um is {spacing_um!r}; expected the size of a pixel in um, such as 0.25")
-    sides = {name: sides_of(challenge, name, pair) for name, pair in images.items()}
+    sides = {name: _sides_of(challenge, name, pair) for name, pair in images.items()}
     missing = sorted(name for name, (_, prediction) in sides.items() if prediction is None)
     if missing and challenge.submission.missing_case == "reject":
         raise SubmissionRejected(
@@ -96,7 +96,7 @@ def score_instances(
     return summarise(complete, measure_cases(complete, matched), own_duplicates(complete, nuclei))
 
 
-def sides_of(challenge: Challenge, name: str, pair: Any) -> tuple[Instances, Instances | None]:
+def _sides_of(challenge: Challenge, name: str, pair: Any) -> tuple[Instances, Instances | None]:
     """The reference and the prediction of a case. Raises ValueError with its name."""
     if not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
         raise ValueError(f"case {name!r} is of type {type(pair).__name__}; expected a pair, (reference, prediction)")
@@ -104,7 +104,7 @@ def sides_of(challenge: Challenge, name: str, pair: Any) -> tuple[Instances, Ins
     for word, image in zip(("reference", "prediction"), pair, strict=True):
         where, classes = f"case {name!r}, {word}", len(challenge.classes)
         try:
-            side = None if image is None and word == "prediction" else as_instances(challenge, image)
+            side = None if image is None and word == "prediction" else _as_instances(challenge, image)
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
         if side is not None and len(side) and not 1 <= side.class_id.min() <= side.class_id.max() <= classes:
@@ -116,11 +116,11 @@ def sides_of(challenge: Challenge, name: str, pair: Any) -> tuple[Instances, Ins
     reference, prediction = sides
     assert reference is not None
     if prediction is not None:
-        check_same_shape(f"case {name!r}", reference.shape_yx, prediction.shape_yx)
+        _check_same_shape(f"case {name!r}", reference.shape_yx, prediction.shape_yx)
     return reference, prediction
 
 
-def check_same_shape(where: str, reference_yx: tuple[int, ...], prediction_yx: tuple[int, ...]) -> None:
+def _check_same_shape(where: str, reference_yx: tuple[int, ...], prediction_yx: tuple[int, ...]) -> None:
     if reference_yx != prediction_yx:
         sizes = f"the reference is {reference_yx} px, the prediction {prediction_yx} px (height, width)"
         raise ValueError(f"{where}: {sizes}; expected one size")
@@ -130,7 +130,7 @@ def check_same_shape(where: str, reference_yx: tuple[int, ...], prediction_yx: t
         raise ValueError(f"{where}: {math.prod(reference_yx):,} px; expected {MOST_PIXELS:,} at most")
 
 
-def as_instances(challenge: Challenge, image: Instances | npt.ArrayLike) -> Instances:
+def _as_instances(challenge: Challenge, image: Instances | npt.ArrayLike) -> Instances:
     """Instances as they are, labels as instances of the only class. Raises ValueError if there are several."""
     if isinstance(image, Instances):
         return image
@@ -186,7 +186,7 @@ def instances_and_overlaps(maps: LabelMaps, *, with_runs: bool) -> tuple[Instanc
     Without runs the instances have classes and ids only; nothing that matches at an IoU above 1/2 asks for more.
     """
     labels = whole_labels(maps.reference), whole_labels(maps.prediction)
-    check_same_shape("label maps", labels[0].shape, labels[1].shape)
+    _check_same_shape("label maps", labels[0].shape, labels[1].shape)
     pair = compare_label_maps(*labels, with_runs=with_runs)
     if pair is None:
         reference = instances_from_labels(labels[0], maps.reference_class)

@@ -30,7 +30,7 @@ def memory_left(root: Path = Path("/")) -> MemoryLeft:
 
     root   where proc and sys lie
     """
-    own = sizes_by_name(root / "proc/self/status")
+    own = _sizes_by_name(root / "proc/self/status")
     each = [
         limit - 1024 * own.get(used, 0)
         for limit, used in (
@@ -39,13 +39,13 @@ def memory_left(root: Path = Path("/")) -> MemoryLeft:
         )
         if limit != resource.RLIM_INFINITY
     ]
-    machine = sizes_by_name(root / "proc/meminfo").get("MemAvailable:")
-    together = [*left_in_groups(root), *([] if machine is None else [1024 * machine])]
+    machine = _sizes_by_name(root / "proc/meminfo").get("MemAvailable:")
+    together = [*_left_in_groups(root), *([] if machine is None else [1024 * machine])]
     return MemoryLeft(max(min(together, default=UNLIMITED), 0), max(min(each, default=UNLIMITED), 0))
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFiles:
+class _GroupFiles:
     """Where a version of control groups is mounted, and what its files are called."""
 
     mounts: tuple[str, ...]
@@ -54,21 +54,21 @@ class GroupFiles:
     cached: tuple[str, str]
 
 
-GROUPS_1 = GroupFiles(
+GROUPS_1 = _GroupFiles(
     ("sys/fs/cgroup/memory",),
     "memory.limit_in_bytes",
     "memory.usage_in_bytes",
     ("total_active_file", "total_inactive_file"),
 )
-GROUPS_2 = GroupFiles(
+GROUPS_2 = _GroupFiles(
     ("sys/fs/cgroup", "sys/fs/cgroup/unified"), "memory.max", "memory.current", ("active_file", "inactive_file")
 )
 
 
-def left_in_groups(root: Path) -> list[int]:
+def _left_in_groups(root: Path) -> list[int]:
     """What each control group of this process that limits memory leaves: the limit, less what is used and not cache."""
     bytes_free = []
-    for line in small_text(root / "proc/self/cgroup").splitlines():
+    for line in _small_text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and "memory" not in controllers.split(","):
             continue
@@ -79,14 +79,14 @@ def left_in_groups(root: Path) -> list[int]:
         for mount in kind.mounts:
             for depth in range(len(parts) + 1):  # a parent's limit holds as well
                 folder = root.joinpath(mount, *parts[:depth])
-                limit, used = (small_text(folder / name).strip() for name in (kind.limit, kind.used))
+                limit, used = (_small_text(folder / name).strip() for name in (kind.limit, kind.used))
                 if limit.isdecimal() and used.isdecimal():
-                    cached = sizes_by_name(folder / "memory.stat")
+                    cached = _sizes_by_name(folder / "memory.stat")
                     bytes_free.append(int(limit) - int(used) + sum(cached.get(name, 0) for name in kind.cached))
     return bytes_free
 
 
-def small_text(path: Path) -> str:
+def _small_text(path: Path) -> str:
     """The text of a small file; empty if it is not there."""
     try:
         return path.read_text("utf-8", "replace")
@@ -94,34 +94,36 @@ def small_text(path: Path) -> str:
         return ""
 
 
-def sizes_by_name(path: Path) -> dict[str, int]:
+def _sizes_by_name(path: Path) -> dict[str, int]:
     """The lines ``name number …`` of a file."""
-    words = (line.split() for line in small_text(path).splitlines())
+    words = (line.split() for line in _small_text(path).splitlines())
     return {word[0]: int(word[1]) for word in words if len(word) > 1 and word[1].isdecimal()}
 
 
 def memory_limit(root: Path = Path("/")) -> int | None:
     """The bytes that the control groups of this process allow; None: as many as the machine has."""
-    return smallest_limit(root, ("sys/fs/cgroup/memory/memory.limit_in_bytes", "sys/fs/cgroup/memory.max"))
+    return _smallest_limit(root, ("sys/fs/cgroup/memory/memory.limit_in_bytes", "sys/fs/cgroup/memory.max"))
 
 
 def process_limit(root: Path = Path("/")) -> int | None:
     """The processes and threads that the control groups of this process allow together; None: no limit is known."""
-    return smallest_limit(root, ("sys/fs/cgroup/pids/pids.max", "sys/fs/cgroup/pids.max"))
+    return _smallest_limit(root, ("sys/fs/cgroup/pids/pids.max", "sys/fs/cgroup/pids.max"))
 
 
 def usable_processors(root: Path = Path("/")) -> int:
     """Processors this process may use: its affinity, and the limits of its container as it sees them."""
     processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    times = small_text(root / "sys/fs/cgroup/cpu.max").split()
-    times = times or [small_text(root / f"sys/fs/cgroup/cpu/cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+    times = _small_text(root / "sys/fs/cgroup/cpu.max").split()
+    times = times or [
+        _small_text(root / f"sys/fs/cgroup/cpu/cpu.cfs_{name}_us").strip() for name in ("quota", "period")
+    ]
     quota, period = (int(time) if time.isdecimal() else 0 for time in [*times, "", ""][:2])  # "max" and -1: no limit
     return min(processors, -(-quota // period)) if quota and period else processors
 
 
-def smallest_limit(root: Path, names: tuple[str, ...]) -> int | None:
+def _smallest_limit(root: Path, names: tuple[str, ...]) -> int | None:
     """The smallest limit that one of the files of a container tells; None if none tells one."""
-    limits = [int(text) for name in names if (text := small_text(root / name).strip()).isdecimal()]
+    limits = [int(text) for name in names if (text := _small_text(root / name).strip()).isdecimal()]
     return min((limit for limit in limits if limit < 1 << 60), default=None)  # version 1 has a huge number for none
 
 

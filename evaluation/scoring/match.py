@@ -58,7 +58,7 @@ def match_case(
     Under the ignore policy ``drop_unmatched`` a prediction leaves that the first rule matches with nothing, and of
     whose pixels more than the fraction lay in the region, before its pixels there left: the void rule of panoptic
     quality (Kirillov et al., CVPR 2019, "void labels"). Then all rules match what is left. Own duplicates that do not
-    take part in matching (``part_takers``) stay in the prediction and in none of the pairs: they are false positives.
+    take part in matching (``_part_takers``) stay in the prediction and in none of the pairs: they are false positives.
 
     predicted_counts   nuclei of each class, int64 (C,), if the submission tells nothing else
     """
@@ -77,19 +77,19 @@ def match_case(
         pairs, what, limit = error.pairs, error.what, error.most
         where = f"case {quote(case.name)}"
         to_organisers = fault("too-many-overlaps", where, wording="reference", pairs=pairs, what=what, limit=limit)
-        raise blame(error, to_organisers, too_many_overlaps(case, predicted)) from error
+        raise _blame(error, to_organisers, _too_many_overlaps(case, predicted)) from error
     rules = challenge.matching.rules
     if "file_order" in challenge.matching.published_faults:
         rules = (InFileOrder(**rules[0].model_dump()), *rules[1:])
     sides = Sides(case, table, reference.instances, predicted, challenge.metrics.boundary)
-    takes_part = part_takers(challenge, sides)
+    takes_part = _part_takers(challenge, sides)
     if ignore.policy == "drop_unmatched" and taking_part is not None and rules:
         first_matches = match(rules[0], sides, takes_part)
         stays = ~prepare.more_than_fraction_inside(submitted, reference.ignore, ignore.fraction or 0.0)[taking_part]
         stays[first_matches.prediction_index] = True
         predicted, taking_part = select_instances(predicted, stays), taking_part[stays]
         sides = replace(sides, table=overlap_table(reference.instances, predicted), prediction=predicted)
-        takes_part = part_takers(challenge, sides)
+        takes_part = _part_takers(challenge, sides)
     return MatchedCase(
         case=case,
         reference=reference,
@@ -105,7 +105,7 @@ def match_case(
     )
 
 
-def part_takers(challenge: Challenge, sides: Sides) -> Bool | None:
+def _part_takers(challenge: Challenge, sides: Sides) -> Bool | None:
     """Tell which predictions take part in matching, bool (M,); None: all do, as without ``submission.duplicates``.
 
     Two that match two different nuclei of the reference are no duplicates: by an IoU above 1/2, points by the first
@@ -114,7 +114,7 @@ def part_takers(challenge: Challenge, sides: Sides) -> Bool | None:
     prediction, rules = sides.prediction, challenge.matching.rules
     if challenge.submission.duplicates == "keep" or not rules:
         return None
-    twins = twins_of(challenge, sides.case, prediction, challenge.limits.overlaps_per_case)
+    twins = _twins_of(challenge, sides.case, prediction, challenge.limits.overlaps_per_case)
     if not len(twins[0]):
         return None
     matched, fit = np.zeros(len(prediction), np.bool_), np.zeros(len(prediction))
@@ -130,17 +130,17 @@ def part_takers(challenge: Challenge, sides: Sides) -> Bool | None:
     return ~duplicates_among(prediction, twins, matched, fit)
 
 
-def twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int) -> tuple[Int64, Int64]:
+def _twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int) -> tuple[Int64, Int64]:
     """``find_twins`` of the nuclei of a submission. Raises InputFault for more than ``most`` on each other."""
     rule = next(iter(challenge.matching.rules), None)
     radius_px = rule.radius_in_px(case) if isinstance(rule, RadiusRule) and prediction.point_yx is not None else None
     try:
         return find_twins(prediction, radius_px=radius_px, most=most)
     except TooManyPairs as error:
-        raise InputFault(too_many_overlaps(case, prediction)) from error
+        raise InputFault(_too_many_overlaps(case, prediction)) from error
 
 
-def too_many_overlaps(case: Case, prediction: Instances) -> Finding:
+def _too_many_overlaps(case: Case, prediction: Instances) -> Finding:
     """Make the finding about predicted nuclei of which too many lie on each other."""
     deepest = int(cover_depth(prediction.run_start, prediction.run_stop).depth.max(initial=0))
     return fault("too-many-overlaps", f"case {quote(case.name)}", nuclei=len(prediction), deepest=deepest)
@@ -174,7 +174,7 @@ def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: 
     most = challenge.limits.overlaps_per_case
     few = LOOKED_AT * max(len(prediction.run_start), len(prediction))
     try:
-        twins = distinct(np.concatenate(twins_of(challenge, case, prediction, most if changes else min(most, few))))
+        twins = distinct(np.concatenate(_twins_of(challenge, case, prediction, most if changes else min(most, few))))
     except InputFault:
         if changes:
             raise
@@ -232,9 +232,11 @@ def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> M
         pairs, what, limit = error.pairs, error.what, error.most
         wording = "too-many-possible-pairs"
         to_organisers = fault("case-too-costly", where, wording=wording, pairs=pairs, what=what, limit=limit)
-        raise blame(error, to_organisers, fault("case-too-costly", where, predictions=len(sides.prediction))) from error
+        raise _blame(
+            error, to_organisers, fault("case-too-costly", where, predictions=len(sides.prediction))
+        ) from error
 
 
-def blame(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
+def _blame(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
     """Refuse a case with too many pairs; organisers are told if the reference alone has too many, else participants."""
     return ChallengeBroken(to_organisers) if error.by_reference else InputFault(to_participants)

@@ -52,9 +52,9 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
         raise ValueError("the sizes of the reference are not known: with_sizes")
     choice = challenge.metric_choice()
     are_points = challenge.reference.are_points or challenge.submission.are_points
-    wanted = {in_px(measure) for measure in choice.measures}
+    wanted = {_in_px(measure) for measure in choice.measures}
     outlines: Sequence[Sequence[Mapping[str, Float64]]] = [[{}] * len(case.matches) for case in matched]
-    images: Sequence[OutlinedImage] = ()
+    images: Sequence[_OutlinedImage] = ()
     if wanted & OF_OUTLINES and not are_points:
         images = [
             outlined_image(case.reference.instances, case.prediction, list(case.matches.values())) for case in matched
@@ -68,7 +68,7 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
 
     faults = challenge.matching.published_faults
     results = []
-    all_shared = count_shared(challenge, matched, images, are_points=are_points)
+    all_shared = _count_shared(challenge, matched, images, are_points=are_points)
     for case, of_case, shared in zip(matched, outlines, all_shared, strict=True):
         reference, prediction = case.reference.instances, case.prediction
         counts = {}
@@ -81,15 +81,15 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
                 prediction,
                 matches,
                 classes=len(challenge.classes),
-                measures={measure: in_unit(measures, measure, case.case) for measure in choice.measures},
+                measures={measure: _in_unit(measures, measure, case.case) for measure in choice.measures},
                 missing=case.submitted is None,
                 spacing_um=case.case.spacing_um,
                 areas=bool(choice.sizes_px),
             )
             if faults:
-                counts[name] = keep_faults(counts[name], faults, reference, prediction, matches)
+                counts[name] = _keep_faults(counts[name], faults, reference, prediction, matches)
         if challenge.are_counts:
-            counts[COUNTED] = nothing_paired(case, len(challenge.classes))
+            counts[COUNTED] = _nothing_paired(case, len(challenge.classes))
         results.append(
             CaseResult(
                 case=case.case,
@@ -106,19 +106,19 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
     return results
 
 
-def in_px(measure: Measure) -> str:
+def _in_px(measure: Measure) -> str:
     return measure.removesuffix("_um") + "_px" if measure.endswith("_um") else measure
 
 
-def in_unit(measures: Mapping[str, Float64], measure: Measure, case: Case) -> Float64:
+def _in_unit(measures: Mapping[str, Float64], measure: Measure, case: Case) -> Float64:
     """Take a measure of the pairs of a case; one in um is the one in px times the spacing, NaN without spacing."""
-    values = measures.get(in_px(measure), np.empty(0))
+    values = measures.get(_in_px(measure), np.empty(0))
     if measure.endswith("_um"):
         return values * (np.nan if case.spacing_um is None else case.spacing_um)
     return values
 
 
-def nothing_paired(case: MatchedCase, classes: int) -> MatchCounts:
+def _nothing_paired(case: MatchedCase, classes: int) -> MatchCounts:
     """The empty counts of pairs of a case in which a side has only numbers of nuclei, so that nothing can match."""
     none = np.empty(0, np.int16)
     return MatchCounts(
@@ -137,7 +137,7 @@ def nothing_paired(case: MatchedCase, classes: int) -> MatchCounts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OutlinedImage:
+class _OutlinedImage:
     """An image whose outlines are compared: the runs of both sides, and the pairs that any of its matchings has.
 
     reference_index, prediction_index   of the pairs, each once, int64 (P,)
@@ -151,15 +151,15 @@ class OutlinedImage:
     pairs: list[Int64]
 
 
-def outlined_image(reference: Instances, prediction: Instances, matchings: Sequence[Matches]) -> OutlinedImage:
+def outlined_image(reference: Instances, prediction: Instances, matchings: Sequence[Matches]) -> _OutlinedImage:
     keys = [m.reference_index.astype(np.int64) * len(prediction) + m.prediction_index for m in matchings]
     pair, index = np.unique(np.concatenate(keys), return_inverse=True)
     pairs = np.split(index, np.cumsum([len(key) for key in keys])[:-1])
     sides = boundary.runs_by_instance(reference), boundary.runs_by_instance(prediction)
-    return OutlinedImage(*sides, *np.divmod(pair, max(len(prediction), 1)), pairs)
+    return _OutlinedImage(*sides, *np.divmod(pair, max(len(prediction), 1)), pairs)
 
 
-def pair_batches(images: Sequence[OutlinedImage], chosen: Iterable[int]) -> Iterator[list[tuple[int, slice]]]:
+def _pair_batches(images: Sequence[_OutlinedImage], chosen: Iterable[int]) -> Iterator[list[tuple[int, slice]]]:
     """Yield the pairs of images, about ``OUTLINES_AT_ONCE`` at a time: small images together, large ones in parts.
 
     So small images cost no more than large ones, and what is made of a large one is never in memory as a whole.
@@ -179,8 +179,8 @@ def pair_batches(images: Sequence[OutlinedImage], chosen: Iterable[int]) -> Iter
         yield batch
 
 
-def chosen_runs(
-    images: Sequence[OutlinedImage], batch: Sequence[tuple[int, slice]]
+def _chosen_runs(
+    images: Sequence[_OutlinedImage], batch: Sequence[tuple[int, slice]]
 ) -> tuple[boundary.ChosenRuns, boundary.ChosenRuns]:
     """The runs of both sides of the pairs of a batch."""
     sides: tuple[list[boundary.ChosenRuns], list[boundary.ChosenRuns]] = ([], [])
@@ -192,7 +192,7 @@ def chosen_runs(
 
 
 def measure_outlines(
-    images: Sequence[OutlinedImage], wanted: set[str], *, border: BorderRule, tolerances_px: Sequence[float | None]
+    images: Sequence[_OutlinedImage], wanted: set[str], *, border: BorderRule, tolerances_px: Sequence[float | None]
 ) -> list[list[dict[str, Float64]]]:
     """The wanted measures of outlines, for each image and each of its matchings.
 
@@ -205,8 +205,8 @@ def measure_outlines(
     tolerances = np.array([tolerance or 0.0 for tolerance in tolerances_px])
     widths_px = np.maximum(1, np.floor(tolerances + 0.5)) if bands else 0 * tolerances
     for width_px in distinct(widths_px).tolist() if surfaces or bands else ():
-        for batch in pair_batches(images, np.flatnonzero(widths_px == width_px).tolist()):
-            sides = chosen_runs(images, batch)
+        for batch in _pair_batches(images, np.flatnonzero(widths_px == width_px).tolist()):
+            sides = _chosen_runs(images, batch)
             if surfaces:
                 tolerance = np.repeat(tolerances[[index for index, _ in batch]], [p.stop - p.start for _, p in batch])
                 measures = surface_measures(
@@ -215,11 +215,11 @@ def measure_outlines(
                     mean="mean_surface_distance_px" in wanted,
                 )
                 for name in surfaces:
-                    fill_in(measured, name, batch, getattr(measures, name))
+                    _fill_in(measured, name, batch, getattr(measures, name))
             if bands:
-                fill_in(measured, "boundary_iou", batch, boundary_iou(*sides, width_px=int(width_px), border=border))
+                _fill_in(measured, "boundary_iou", batch, boundary_iou(*sides, width_px=int(width_px), border=border))
     if "surface_dice_length" in wanted:
-        measure_contours(measured, images, tolerances_px=tolerances_px)
+        _measure_contours(measured, images, tolerances_px=tolerances_px)
     return [
         [{name: values[index] for name, values in of_image.items()} for index in image.pairs]
         for image, of_image in zip(images, measured, strict=True)
@@ -235,19 +235,21 @@ def boundary_iou(
     return np.where(empty, 1.0, bands.intersection_px / np.where(empty, 1, bands.union_px))
 
 
-def measure_contours(
-    measured: Sequence[dict[str, Float64]], images: Sequence[OutlinedImage], *, tolerances_px: Sequence[float | None]
+def _measure_contours(
+    measured: Sequence[dict[str, Float64]], images: Sequence[_OutlinedImage], *, tolerances_px: Sequence[float | None]
 ) -> None:
     """Fill in the surface Dice by length of contour of the pairs of each image."""
-    for batch in pair_batches(images, range(len(images))):
+    for batch in _pair_batches(images, range(len(images))):
         parts = [(images[index], part) for index, part in batch]
         reference = join_contours([contours_of(at.reference, at.reference_index[part]) for at, part in parts])
         prediction = join_contours([contours_of(at.prediction, at.prediction_index[part]) for at, part in parts])
         tolerance = [np.full(part.stop - part.start, tolerances_px[index] or 0.0) for index, part in batch]
-        fill_in(measured, "surface_dice_length", batch, length_within(reference, prediction, np.concatenate(tolerance)))
+        _fill_in(
+            measured, "surface_dice_length", batch, length_within(reference, prediction, np.concatenate(tolerance))
+        )
 
 
-def fill_in(
+def _fill_in(
     measured: Sequence[dict[str, Float64]], name: str, batch: Sequence[tuple[int, slice]], values: Float64
 ) -> None:
     """Write the values of a batch into the measures of its images."""
@@ -261,8 +263,8 @@ def fill_in(
 # --- what no matching rule can change ---------------------------------------------------------------------------------
 
 
-def count_shared(
-    challenge: Challenge, matched: Sequence[MatchedCase], images: Sequence[OutlinedImage], *, are_points: bool
+def _count_shared(
+    challenge: Challenge, matched: Sequence[MatchedCase], images: Sequence[_OutlinedImage], *, are_points: bool
 ) -> list[SharedCounts]:
     """What the families that need no matching rule of the challenge are made of, for each case.
 
@@ -274,14 +276,14 @@ def count_shared(
     counts = []
     for first, last in pairwise([0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(matched)]):
         if first < last:
-            counts += count_together(challenge, matched[first:last], images[first:last], are_points=are_points)
+            counts += _count_together(challenge, matched[first:last], images[first:last], are_points=are_points)
     return counts
 
 
-def count_together(
-    challenge: Challenge, matched: Sequence[MatchedCase], images: Sequence[OutlinedImage], *, are_points: bool
+def _count_together(
+    challenge: Challenge, matched: Sequence[MatchedCase], images: Sequence[_OutlinedImage], *, are_points: bool
 ) -> list[SharedCounts]:
-    """``count_shared`` for at least one case, all counted together."""
+    """``_count_shared`` for at least one case, all counted together."""
     families, classes = set(challenge.metrics.family_names), len(challenge.classes)
     thresholds, sizes_px = challenge.metrics.iou_thresholds, tuple(challenge.metrics.sizes_px.values())
     sums: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
@@ -309,11 +311,11 @@ def count_together(
                 where, predictions = f"case {quote(largest.case.name)}, family 'objects'", len(largest.prediction)
                 raise refused("case-too-costly", where, wording="too-many-distant", predictions=predictions) from error
         if "curves" in families and thresholds:
-            hits = np.split(hits_by_confidence(cases, thresholds), cases.prediction_bound[1:-1])
+            hits = np.split(_hits_by_confidence(cases, thresholds), cases.prediction_bound[1:-1])
         if "sizes" in families:
             sums["size_nuclei"] = count_sizes(cases, sizes_px, classes=classes)
             if thresholds:
-                found_by_size = [matches_by_size(cases, limits, thresholds) for limits in sizes_px]
+                found_by_size = [_matches_by_size(cases, limits, thresholds) for limits in sizes_px]
                 said = hits_by_size(cases, sizes_px, found_by_size)
                 by_size = np.split(said, cases.prediction_bound[1:-1])
     return [
@@ -322,7 +324,7 @@ def count_together(
     ]
 
 
-def matches_by_size(cases: JoinedCases, limits: Range, thresholds: Sequence[float]) -> list[tuple[Matches, Matches]]:
+def _matches_by_size(cases: JoinedCases, limits: Range, thresholds: Sequence[float]) -> list[tuple[Matches, Matches]]:
     """Match nuclei of a size at each threshold, the most confident first; then what is left with other nuclei."""
     sides, table = (cases.reference, cases.prediction), cases.table
     of_size = has_size(table.reference_area_px[table.reference_index], limits)
@@ -335,7 +337,7 @@ def matches_by_size(cases: JoinedCases, limits: Range, thresholds: Sequence[floa
     return matches
 
 
-def hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:
+def _hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:
     """Tell at which IoU thresholds each prediction finds a nucleus of its class, the most confident first, bool (M, K).
 
     None does if the probability of a prediction of these cases is not known.
@@ -366,7 +368,7 @@ def hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:
 # grand_challenge_metrics.
 
 
-def keep_faults(
+def _keep_faults(
     counts: MatchCounts, faults: Collection[str], reference: Instances, prediction: Instances, matches: Matches
 ) -> MatchCounts:
     """Count false positives as the published code of MoNuSAC did. The matching rule is class-aware.
@@ -377,7 +379,7 @@ def keep_faults(
     An id that is no number is the number of no nucleus.
     """
     confusion = counts.confusion.copy()
-    labels, numbers = ids_as_numbers(prediction), ids_as_numbers(reference)
+    labels, numbers = _ids_as_numbers(prediction), _ids_as_numbers(reference)
     is_matched = np.zeros(len(reference), np.bool_)
     is_matched[matches.reference_index] = True
     for class_id in range(1, len(confusion)):
@@ -390,7 +392,7 @@ def keep_faults(
     return replace(counts, confusion=confusion)
 
 
-def ids_as_numbers(instances: Instances) -> Int64:
+def _ids_as_numbers(instances: Instances) -> Int64:
     """Read the number in each id, which may stand behind a colon (``a.mat:7``), int64 (N,); -1 where there is none."""
     ids = [str(source).rpartition(":")[2] for source in instances.source_id.tolist()]
     return np.array([int(text) if text.isdecimal() and len(text) < 19 else -1 for text in ids], np.int64)

@@ -107,7 +107,7 @@ class Pool(ABC):
         """The finding about a worker that was lost or had no memory left."""
         of_several = self.several() if answer.number != self.alone else ""
         if isinstance(answer.error, MemoryError):
-            return out_of_memory(of_several or self.name, self.tasks[answer.number])
+            return _out_of_memory(of_several or self.name, self.tasks[answer.number])
         if of_several:
             return WorkerDied(fault("worker-died", of_several))
         case_megabytes = self.tasks[answer.number].case_bytes / 1e6
@@ -152,7 +152,7 @@ class Pool(ABC):
         self.close()
 
 
-def out_of_memory(where: str, task: Task) -> WorkerDied:
+def _out_of_memory(where: str, task: Task) -> WorkerDied:
     return WorkerDied(fault("worker-died", where, wording="out-of-memory", case_megabytes=task.case_bytes / 1e6))
 
 
@@ -160,7 +160,7 @@ def out_of_memory(where: str, task: Task) -> WorkerDied:
 
 
 @dataclass(eq=False, slots=True)
-class Worker:
+class _Worker:
     """A worker process. ``task``: the number of the task that it works on; ``known_below``: it has these already."""
 
     pid: int
@@ -200,7 +200,7 @@ class ProcessPool(Pool):
         self.asked = width
         self.memory_bytes = memory_left().together
         self.queue: deque[int] = deque()
-        self.workers: list[Worker] = []
+        self.workers: list[_Worker] = []
 
     def several(self) -> str:
         return f"one of {self.asked} workers" if self.asked > 1 else ""
@@ -241,9 +241,9 @@ class ProcessPool(Pool):
         began, task = time.perf_counter(), self.tasks[number]
         answer = Answer(number, error=MemoryError())
         if self.main_begins or memory_left().each >= CASE_BYTES:
-            answer = answer_of(number, task)
+            answer = _answer_of(number, task)
         if isinstance(answer.error, MemoryError):
-            answer = Answer(number, error=out_of_memory("the main process", task))
+            answer = Answer(number, error=_out_of_memory("the main process", task))
         seconds = time.perf_counter() - began
         self.main_begins = self.main_begins and not is_faster_shared(seconds, len(self.queue), self.asked)
         return answer
@@ -276,16 +276,16 @@ class ProcessPool(Pool):
         """Bytes of memory for the decoder of a task, and as many for its answer; None: nothing runs beside it."""
         return None if number == self.alone or self.asked == 1 else self.memory_bytes // self.asked // 2
 
-    def dismiss(self, worker: Worker) -> None:
+    def dismiss(self, worker: _Worker) -> None:
         self.workers.remove(worker)
-        end_worker(worker)
+        _end_worker(worker)
 
     def close(self) -> None:
         """Kill all workers."""
         while self.workers:
-            end_worker(self.workers.pop())
+            _end_worker(self.workers.pop())
 
-    def start(self) -> Worker:
+    def start(self) -> _Worker:
         """Start one more worker. Raises OSError."""
         from evaluation.files.decoding.guard import another_launcher  # late: an empty submission is refused without it
 
@@ -296,9 +296,9 @@ class ProcessPool(Pool):
         before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
         try:
             worker = (
-                Worker(*self.copy(ours, theirs, launcher, before), known_below=self.count)
+                _Worker(*self.copy(ours, theirs, launcher, before), known_below=self.count)
                 if is_copy
-                else Worker(*start_fresh(self.width, ours, theirs))
+                else _Worker(*_start_fresh(self.width, ours, theirs))
             )
             self.workers.append(worker)
         except BaseException:
@@ -328,20 +328,20 @@ class ProcessPool(Pool):
                     from evaluation.files.decoding.guard import adopt
 
                     adopt(launcher)
-                begin_work(mask)
+                _begin_work(mask)
                 work(theirs, self.tasks)
             finally:
                 os._exit(1)  # nothing of the main process is cleaned up or written here
         return pid, ours, partial(os.waitpid, pid, 0)
 
 
-def start_fresh(workers: int, ours: Connection, theirs: Connection) -> tuple[int, Connection, Callable[[], object]]:
+def _start_fresh(workers: int, ours: Connection, theirs: Connection) -> tuple[int, Connection, Callable[[], object]]:
     """A process of Python that works on the tasks that it is sent. It shares the processors with the other workers."""
     threads = str(max(1, usable_processors() // workers))
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    start = f"import sys; sys.path[:] = {sys.path!r}; from evaluation.scoring.pool import work_fresh; "
+    start = f"import sys; sys.path[:] = {sys.path!r}; from evaluation.scoring.pool import _work_fresh; "
     process = subprocess.Popen(
-        [sys.executable, "-c", f"{start}work_fresh({theirs.fileno()}, {os.getpid()})"],
+        [sys.executable, "-c", f"{start}_work_fresh({theirs.fileno()}, {os.getpid()})"],
         stdin=subprocess.DEVNULL,
         env={**os.environ, **dict.fromkeys(names, threads)},
         pass_fds=[theirs.fileno()],
@@ -349,25 +349,25 @@ def start_fresh(workers: int, ours: Connection, theirs: Connection) -> tuple[int
     return process.pid, ours, process.wait
 
 
-def work_fresh(descriptor: int, main: int) -> None:
+def _work_fresh(descriptor: int, main: int) -> None:
     """What a fresh process does. What decodes for it is forked before it reads any of the reference."""
     from evaluation.files.decoding.guard import prepare
 
     end_with_parent(main)
-    begin_work(set())
+    _begin_work(set())
     prepare()
     with suppress(EOFError, ConnectionError):  # the main process is gone
         work(Connection(descriptor), {})
 
 
-def end_worker(worker: Worker) -> None:
+def _end_worker(worker: _Worker) -> None:
     with suppress(ProcessLookupError):
         os.kill(worker.pid, signal.SIGKILL)
     worker.wait()
     worker.pipe.close()
 
 
-def begin_work(mask: set[int]) -> None:
+def _begin_work(mask: set[int]) -> None:
     """Set the signal handlers of a worker, and let the kernel kill it before its main process where memory runs out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the main process ends this one
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -381,14 +381,14 @@ def work(pipe: Connection, tasks: Mapping[int, Task]) -> None:
 
     while True:
         number, task, of_thread.share = pipe.recv()
-        answer = answer_of(number, task or tasks[number])
+        answer = _answer_of(number, task or tasks[number])
         try:
-            pipe.send(answer if answer.error is None else Answer(number, error=noted(answer.error)))
+            pipe.send(answer if answer.error is None else Answer(number, error=_noted(answer.error)))
         except Exception as error:  # noqa: BLE001, of pickling: raised again by the main process
-            pipe.send(Answer(number, error=noted(error)))
+            pipe.send(Answer(number, error=_noted(error)))
 
 
-def answer_of(number: int, task: Task) -> Answer:
+def _answer_of(number: int, task: Task) -> Answer:
     """The answer to a task that this process works on."""
     try:
         return Answer(number, task.function(*task.arguments))
@@ -396,7 +396,7 @@ def answer_of(number: int, task: Task) -> Answer:
         return Answer(number, error=error)
 
 
-def noted(error: BaseException) -> BaseException:
+def _noted(error: BaseException) -> BaseException:
     """Add the traceback to an error as a note, since another process does not receive it."""
     error.add_note("".join(traceback.format_exception(error)))
     return error

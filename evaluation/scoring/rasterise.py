@@ -34,7 +34,7 @@ def rasterise_reference(
     """The reference of every case as instances, with the full rasterisation report. Raises ChallengeBroken."""
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder)
-    prepared = run_job(of_every_case(rasterise_case, challenge, folder, progress), workers)
+    prepared = run_job(of_every_case(_rasterise_case, challenge, folder, progress), workers)
     return challenge, list(zip(challenge.cases, prepared, strict=True))
 
 
@@ -49,14 +49,14 @@ def of_every_case(
         shared = read_shared_reference(challenge, folder)
     inputs = [(case, None if shared is None else shared.cases[case.name]) for case in challenge.cases]
     needs = memory_needs(challenge, challenge.cases, folder=folder, shared=shared)
-    outcomes = yield Work(of_cases, (function, challenge, folder), inputs, needs, progress, at_once=1)
+    outcomes = yield Work(_of_cases, (function, challenge, folder), inputs, needs, progress, at_once=1)
     faults = [finding for outcome in outcomes if isinstance(outcome, tuple) for finding in outcome]
     if faults:
         raise ChallengeBroken(*faults)
     return [outcome for outcome in outcomes if not isinstance(outcome, tuple)]
 
 
-def of_cases(
+def _of_cases(
     function: Callable[[Challenge, Path, Case, Annotations | None], Made],
     challenge: Challenge,
     folder: Path,
@@ -65,7 +65,7 @@ def of_cases(
     return [function(challenge, folder, case, content) for case, content in inputs]
 
 
-def rasterise_case(
+def _rasterise_case(
     challenge: Challenge, folder: Path, case: Case, content: Annotations | None
 ) -> PreparedReference | tuple[Finding, ...]:
     """The reference of a case with its report. Nuclei drawn twice are looked for before the overlap rule acts."""
@@ -73,13 +73,13 @@ def rasterise_case(
     as_drawn = challenge.model_copy(update={"reference": rules})
     try:
         prepared = read_reference(challenge, folder, case, content, with_geometry_report=True)
-        slips = annotated_twice(case, read_reference(as_drawn, folder, case, content).instances)
+        slips = _annotated_twice(case, read_reference(as_drawn, folder, case, content).instances)
         return replace(prepared, findings=(*prepared.findings, *slips))
     except InputFault as error:
         return error.findings
 
 
-def annotated_twice(case: Case, reference: Instances) -> list[Finding]:
+def _annotated_twice(case: Case, reference: Instances) -> list[Finding]:
     """Warn of pairs of nuclei that share more than half of the smaller of the two, which annotators drew twice."""
     first, second = find_twins(reference)
     if not len(first):
@@ -99,7 +99,7 @@ def with_sizes(challenge: Challenge, folder: Path) -> Job[Challenge]:
     rules = challenge.metrics
     if not rules.size_quantiles or rules.sizes_px:
         return challenge
-    return with_sizes_of(challenge, (yield from of_every_case(areas_of_case, challenge, folder)))
+    return with_sizes_of(challenge, (yield from of_every_case(_areas_of_case, challenge, folder)))
 
 
 def with_sizes_of(challenge: Challenge, areas_px: Sequence[Int64]) -> Challenge:
@@ -111,7 +111,7 @@ def with_sizes_of(challenge: Challenge, areas_px: Sequence[Int64]) -> Challenge:
     return challenge.model_copy(update={"metrics": challenge.metrics.model_copy(update={"sizes_px": sizes})})
 
 
-def areas_of_case(
+def _areas_of_case(
     challenge: Challenge, folder: Path, case: Case, content: Annotations | None
 ) -> Int64 | tuple[Finding, ...]:
     try:
@@ -165,7 +165,7 @@ def label_pages(instances: Instances) -> bytes:
     Instance n has the number n + 1 in one of them. Only one page is in memory at a time.
     """
     dtype = np.uint16 if len(instances) <= np.iinfo(np.uint16).max else np.int32
-    layer_of_run = layers_of(instances)[instances.run_instance]
+    layer_of_run = _layers_of(instances)[instances.run_instance]
     height, width = instances.shape_yx
     import tifffile  # a submission is scored without it
 
@@ -183,7 +183,7 @@ def label_pages(instances: Instances) -> bytes:
     return stream.getvalue()
 
 
-def layers_of(instances: Instances) -> Int64:
+def _layers_of(instances: Instances) -> Int64:
     """Put each instance into a layer, int64 (N,): the first in which it overlaps no instance before it.
 
     The cost goes with the runs and with the pairs of them that overlap, not with the pixels.

@@ -86,7 +86,7 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
         try:
             return (folder / name).open("rb")
         except OSError as error:
-            raise unreadable_file(name, error) from None
+            raise _unreadable_file(name, error) from None
 
     classes = challenge.class_table(challenge.reference)
     names = (challenge.reference.files, challenge.reference.value("class_map") or "")
@@ -97,7 +97,7 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
 # --- files of one case ------------------------------------------------------------------------------------------------
 
 
-def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: BegunFile | None = None) -> Annotations:
+def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: _BegunFile | None = None) -> Annotations:
     """Decode all files of a case and join their annotations. Raises InputFault with all faults of all files.
 
     begun   the first of them, if it is being decoded already
@@ -106,7 +106,7 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: BegunFil
     faults: list[Finding] = []
     for index, file in enumerate(files):
         try:
-            read.append((begun if begun and not index else BegunFile(side, case, file)).finish())
+            read.append((begun if begun and not index else _BegunFile(side, case, file)).finish())
         except InputFault as error:
             faults += error.findings
             if (slow := slow_files(faults)) >= SLOW_FILES:
@@ -120,7 +120,7 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: BegunFil
     )
 
 
-class BegunFile:
+class _BegunFile:
     """A file of a case, with the files that go with it, whose decoding has begun."""
 
     def __init__(self, side: Side, case: Case, file: CaseFile) -> None:
@@ -134,10 +134,10 @@ class BegunFile:
     def begin(self, side: Side, case: Case, file: CaseFile) -> Callable[[], Annotations]:
         stream = self.opened.enter_context(side.open(file.name))
         companions = {
-            key: (self.opened.enter_context(side.open(name)), where_of(case, name))
+            key: (self.opened.enter_context(side.open(name)), _where_of(case, name))
             for key, name in file.companions.items()
         }
-        request = side.request(where_of(case, file.name), file.name, file.class_id)
+        request = side.request(_where_of(case, file.name), file.name, file.class_id)
         if side.owner:
             return begin_annotations(stream, request, case, companions, owner=side.owner)
         return partial(read_annotations, stream, request, case, companions)
@@ -167,7 +167,7 @@ def not_looked_at(where: str, done: int, number: int, what: str, slow: int) -> l
     return [fault("too-slow", where, wording="not-looked-at", rest=number - done, number=number, what=what, slow=slow)]
 
 
-def where_of(case: Case, name: str) -> str:
+def _where_of(case: Case, name: str) -> str:
     return f"case {quote(case.name)}, {quote(name, 120)}"
 
 
@@ -207,7 +207,7 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[CaseFile]) ->
                 shared.warnings += collection.findings
                 for name in collection.cases:
                     shared.mentioned.add(name)
-                    add_shared_case(shared, name, collection)
+                    _add_shared_case(shared, name, collection)
         except InputFault as error:
             shared.faults += error.findings
             if (slow := slow_files(shared.faults)) >= SLOW_FILES:
@@ -216,7 +216,7 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[CaseFile]) ->
     return shared
 
 
-def add_shared_case(shared: SharedCases, name: str, collection: Collection) -> None:
+def _add_shared_case(shared: SharedCases, name: str, collection: Collection) -> None:
     try:
         content_read = collection.cases[name]
     except InputFault as error:  # arrays are decoded case by case
@@ -248,12 +248,12 @@ class ReadPrediction:
 
 def begin_prediction(
     challenge: Challenge, files: SubmissionFiles, case: Case, content: Annotations | Sequence[CaseFile] | None
-) -> BegunFile | None:
+) -> _BegunFile | None:
     """Begin to decode the first file of a case."""
     if not content or isinstance(content, Annotations):
         return None
     prepare_decoders(challenge)
-    return BegunFile(submission_side(challenge, files), case, content[0])
+    return _BegunFile(submission_side(challenge, files), case, content[0])
 
 
 def read_prediction(
@@ -261,7 +261,7 @@ def read_prediction(
     files: SubmissionFiles,
     case: Case,
     content: Annotations | Sequence[CaseFile],
-    begun: BegunFile | None = None,
+    begun: _BegunFile | None = None,
 ) -> ReadPrediction:
     """The predicted instances of a case, from its files or from what shared files say of it.
 
@@ -271,15 +271,15 @@ def read_prediction(
     """
     side = submission_side(challenge, files)
     content_read = content if isinstance(content, Annotations) else read_case(side, case, content, begun)
-    if (counts := counts_of(content_read.parts)) is not None:
+    if (counts := _counts_of(content_read.parts)) is not None:
         seen = SeenNuclei(case.name, int(counts.sum()))
         return ReadPrediction(join_instances([], case.shape_yx), content_read.findings, seen, counts)
     where = f"case {quote(case.name)}"
-    check_class_probabilities(content_read.parts, where)
+    _check_class_probabilities(content_read.parts, where)
     parts = in_image(content_read.parts, case, side.rules)
     with library_faults():
-        converted = convert_parts(parts, case.shape_yx, **how_drawn(side.rules), where=where)
-    check_instances(converted.instances, side.limits, where)
+        converted = convert_parts(parts, case.shape_yx, **_how_drawn(side.rules), where=where)
+    _check_instances(converted.instances, side.limits, where)
     nuclei = converted.scored_before + converted.ignored_before
     outside = max(converted.outside, nuclei - len(converted.instances))  # outlines may have got their nearest pixel
     findings = [*content_read.findings, *outside_image(outside, nuclei, case, where)]
@@ -306,28 +306,28 @@ def read_reference(
     if content is None:
         files = reference_files(challenge, folder, case)
         content = read_case(side, case, files)
-        where = where_of(case, files[0].name)
-    if (counts := counts_of(content.parts)) is not None:
+        where = _where_of(case, files[0].name)
+    if (counts := _counts_of(content.parts)) is not None:
         nothing = join_instances([], case.shape_yx)
         return PreparedReference(
             nothing, empty_region(), annotations=int(counts.sum()), findings=content.findings, class_counts=counts
         )
     parts = in_image(content.parts, case, rules)
     if "reference_index" in challenge.matching.published_faults:
-        parts = [numbered(part) if isinstance(part, Outlines) else part for part in parts]
+        parts = [_numbered(part) if isinstance(part, Outlines) else part for part in parts]
     with library_faults():
         prepared = prepare_reference(
             parts,
             case.shape_yx,
             overlap=rules.overlap,
             overlap_scope=rules.overlap_scope,
-            **how_drawn(rules),
+            **_how_drawn(rules),
             ignore_policy=rules.ignore.policy,
             ignore_fraction=rules.ignore.fraction,
             count_crossed=count_self_intersecting if with_geometry_report else None,
             where=where,
         )
-    check_instances(prepared.instances, side.limits, where)
+    _check_instances(prepared.instances, side.limits, where)
     lying_outside = outside_image(prepared.outside, prepared.annotations, case, f"reference of {where}")
     return replace(prepared, findings=(*content.findings, *lying_outside))
 
@@ -345,12 +345,12 @@ def count_self_intersecting(outlines: Outlines) -> int:
     return len(distinct(outlines.ring_instance[chosen][~shapely.is_simple(rings)]))
 
 
-def how_drawn(rules: FormatRules) -> dict[str, Any]:
+def _how_drawn(rules: FormatRules) -> dict[str, Any]:
     """The rules by which outlines become pixels, None in formats without them."""
     return {key: rules.value(key) for key in ("vertices", "origin", "vanished")}
 
 
-def numbered(outlines: Outlines) -> Outlines:
+def _numbered(outlines: Outlines) -> Outlines:
     """Number outlines by their place in the file, from 1, as masks that are painted one by one do."""
     return replace(outlines, source_id=np.arange(1, len(outlines) + 1).astype(object))
 
@@ -361,13 +361,13 @@ def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[Cas
 
     def existing(pattern: str, class_name: str = "") -> str | None:
         name = filled(pattern, case, class_name)
-        return next((each for each in (name, f"{name}.gz") if is_there(folder, each)), None)
+        return next((each for each in (name, f"{name}.gz") if _is_there(folder, each)), None)
 
     patterns = {key: pattern for key in rules.companions if (pattern := rules.value(key)) is not None}
     companions = {key: name for key, pattern in patterns.items() if (name := existing(pattern)) is not None}
     case_files = [
         CaseFile(name, class_id, companions)
-        for name, class_id in files_of_classes(challenge, partial(existing, rules.files))
+        for name, class_id in _files_of_classes(challenge, partial(existing, rules.files))
     ]
     missing = [pattern for key, pattern in patterns.items() if key not in companions]
     if not case_files or missing:
@@ -377,19 +377,19 @@ def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[Cas
     return tuple(case_files)
 
 
-def is_there(folder: Path, name: str) -> bool:
+def _is_there(folder: Path, name: str) -> bool:
     """Whether the reference has a file. Raises InputFault if a folder does not let us look."""
     try:
         return (folder / name).is_file()
     except OSError as error:
-        raise unreadable_file(name, error) from None
+        raise _unreadable_file(name, error) from None
 
 
-def unreadable_file(name: str, error: OSError) -> InputFault:
+def _unreadable_file(name: str, error: OSError) -> InputFault:
     return refused("unreadable-file", quote(name), got=(error.strerror or "not readable").lower())
 
 
-def files_of_classes(challenge: Challenge, existing: Callable[[str], str | None]) -> list[tuple[str, int]]:
+def _files_of_classes(challenge: Challenge, existing: Callable[[str], str | None]) -> list[tuple[str, int]]:
     """The reference files of a case, or of all cases, and the class of each, in the order of the classes.
 
     existing  the file in whose name a class is spelled like this, None if there is none
@@ -435,9 +435,9 @@ def shared_reference_files(challenge: Challenge, folder: Path) -> list[CaseFile]
 
     def existing(class_name: str) -> str | None:
         name = pattern.replace("{class}", class_name)
-        return name if is_there(folder, name) else None
+        return name if _is_there(folder, name) else None
 
-    return [CaseFile(name, class_id) for name, class_id in files_of_classes(challenge, existing)]
+    return [CaseFile(name, class_id) for name, class_id in _files_of_classes(challenge, existing)]
 
 
 def in_image(parts: Sequence[Part], case: Case, rules: FormatRules) -> list[Part]:
@@ -451,13 +451,13 @@ def in_image(parts: Sequence[Part], case: Case, rules: FormatRules) -> list[Part
     ]
 
 
-def counts_of(parts: Sequence[Part]) -> Int64 | None:
+def _counts_of(parts: Sequence[Part]) -> Int64 | None:
     """Number of nuclei of each class, int64 (C,), if a case has only these numbers; None for any other case."""
     counts = [part.per_class for part in parts if isinstance(part, Counts)]
     return np.sum(counts, axis=0) if counts else None
 
 
-def check_class_probabilities(parts: Sequence[Part], where: str) -> None:
+def _check_class_probabilities(parts: Sequence[Part], where: str) -> None:
     """Raise InputFault if some files of a prediction have the probabilities of the classes and others do not."""
     has_them = [
         isinstance(part, Outlines | Points | Instances) and part.class_probability is not None
@@ -476,7 +476,7 @@ def outside_image(outside: int, nuclei: int, case: Case, where: str) -> list[Fin
     return [fault("outside-image", where, outside=outside, nuclei=nuclei, width=case.width, height=case.height)]
 
 
-def check_instances(instances: Instances, limits: LimitRules, where: str) -> None:
+def _check_instances(instances: Instances, limits: LimitRules, where: str) -> None:
     """Raise InputFault if there are too many instances, or some without a class."""
     if len(instances) > limits.instances_per_case:
         nuclei, limit = len(instances), limits.instances_per_case

@@ -62,7 +62,7 @@ def check_links(challenge: Challenge, files: SubmissionFiles, folder: Path) -> N
         raise rejection(challenge, [unsafe(name, "a file of the challenge under another name") for name in forbidden])
 
 
-def named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
+def _named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
     """Tell that no file was found, and what the first file is if it comes from another tool."""
     if finding.code != "no-case-found" or not files.names:
         return finding
@@ -74,7 +74,7 @@ def named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
     return replace(finding, fix=f"{finding.fix} {quote(files.names[0], 120)} is {what}.") if what else finding
 
 
-def with_image_ids(challenge: Challenge, folder: Path) -> Challenge:
+def _with_image_ids(challenge: Challenge, folder: Path) -> Challenge:
     """The challenge with the ids of its images, under which results of COCO name them, if its reference has them.
 
     Nothing changes if cases.csv has the column ``index``, or if there is no reference, as at a participant's.
@@ -106,9 +106,9 @@ def receive_submission(challenge: Challenge, path: Path, folder: Path | None = N
         raise rejection(challenge, error.findings) from None
     layout = find_case_files(files, challenge)
     if not layout.shared_files:
-        findings_named = tuple(named_by_content(finding, files) for finding in layout.findings)
+        findings_named = tuple(_named_by_content(finding, files) for finding in layout.findings)
         return ReceivedSubmission(files, layout.files, findings_named, layout.inputs)
-    cases = (challenge if folder is None else with_image_ids(challenge, folder)).cases
+    cases = (challenge if folder is None else _with_image_ids(challenge, folder)).cases
     shared = read_shared(submission_side(challenge, files), cases, layout.shared_files)
     unmatched = collection_findings(challenge, shared.mentioned, shared.unknown)
     findings = (*layout.findings, *shared.faults, *shared.warnings, *([] if shared.faults else unmatched))
@@ -143,29 +143,29 @@ def memory_needs(
     for case in cases:
         sides = [0]
         if shared is not None:
-            sides.append(BYTES_PER_TEXT_BYTE * array_bytes(shared.cases[case.name]))
+            sides.append(BYTES_PER_TEXT_BYTE * _array_bytes(shared.cases[case.name]))
         elif folder is not None:
             of_reference: Sequence[CaseFile] = ()
             with suppress(InputFault):  # told when they are read
                 of_reference = reference_files(challenge, folder, case)
-            file_bytes = unpacked_bytes(of_reference, lambda name: (folder / name).stat().st_size)
-            sides.append(side_bytes(challenge.reference, case, file_bytes))
+            file_bytes = _unpacked_bytes(of_reference, lambda name: (folder / name).stat().st_size)
+            sides.append(_side_bytes(challenge.reference, case, file_bytes))
         content = (contents or {}).get(case.name)
         if isinstance(content, Annotations):
-            sides.append(BYTES_PER_TEXT_BYTE * array_bytes(content))
+            sides.append(BYTES_PER_TEXT_BYTE * _array_bytes(content))
         elif content is not None and files is not None:
-            sides.append(side_bytes(challenge.submission, case, unpacked_bytes(content, files.size)))
+            sides.append(_side_bytes(challenge.submission, case, _unpacked_bytes(content, files.size)))
         needs.append(CASE_BYTES + 3 * max(sides) // 2)
     return needs
 
 
-def side_bytes(rules: FormatRules, case: Case, file_bytes: int) -> int:
+def _side_bytes(rules: FormatRules, case: Case, file_bytes: int) -> int:
     """Memory that reading one side of a case takes.
 
     >>> from evaluation.challenge import Challenge
     >>> rules = Challenge.from_preset("monusac2020", name="an example")
     >>> case = Case("image", "patient", 1000, 1000)
-    >>> side_bytes(rules.reference, case, 200_000), side_bytes(rules.submission, case, 200_000)
+    >>> _side_bytes(rules.reference, case, 200_000), _side_bytes(rules.submission, case, 200_000)
     (2000000, 16200000)
     """
     if rules.dense:
@@ -177,7 +177,7 @@ def side_bytes(rules: FormatRules, case: Case, file_bytes: int) -> int:
     return BYTES_PER_TEXT_BYTE * file_bytes
 
 
-def unpacked_bytes(files: Sequence[CaseFile], size: Callable[[str], int]) -> int:
+def _unpacked_bytes(files: Sequence[CaseFile], size: Callable[[str], int]) -> int:
     """Bytes of the files of a case, up to one that cannot be opened; of one packed with gzip about what is in it."""
     total = 0
     with suppress(InputFault, OSError, RuntimeError):
@@ -186,7 +186,7 @@ def unpacked_bytes(files: Sequence[CaseFile], size: Callable[[str], int]) -> int
     return total
 
 
-def array_bytes(annotations: Annotations) -> int:
+def _array_bytes(annotations: Annotations) -> int:
     """Bytes of the coordinates or runs that are in memory already."""
     arrays = (
         part.run_start if isinstance(part, Instances) else getattr(part, "points_xy", None)

@@ -204,9 +204,9 @@ def summarise(challenge: Challenge, cases: Iterable[CaseResult], findings: Seque
     for index, (rule, class_aware) in enumerate(challenge.matching.passes):
         table = case_table(challenge, ordered, rule, primary=index == 0)
         metrics = metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0)
-        units[rule], by_metric = score_units(metrics, table, members_of(ordered), challenge)
+        units[rule], by_metric = _score_units(metrics, table, _members_of(ordered), challenge)
         scores[rule] = tuple(
-            average_units(metric, by_metric[metric.path], units[rule], ordered, challenge) for metric in metrics
+            _average_units(metric, by_metric[metric.path], units[rule], ordered, challenge) for metric in metrics
         )
         prefix = ("alternatives", rule) if index else ()
         intervals |= confidence_intervals(challenge, ordered, table, metrics, scores[rule], prefix)
@@ -221,7 +221,7 @@ def case_table(challenge: Challenge, cases: Sequence[CaseResult], rule: str, *, 
     return stack_cases([result.counts[rule] for result in cases], shared, measures=measures, areas_mm2=areas_mm2)
 
 
-def members_of(cases: Sequence[CaseResult]) -> dict[str, dict[str, list[int]]]:
+def _members_of(cases: Sequence[CaseResult]) -> dict[str, dict[str, list[int]]]:
     """List the rows of the cases in every unit, by kind and name; there are strata only if cases.csv has some."""
     groups: dict[str, list[int]] = {}
     strata: dict[str, list[int]] = {}
@@ -242,7 +242,7 @@ def members_of(cases: Sequence[CaseResult]) -> dict[str, dict[str, list[int]]]:
 PenalisedByMetric = dict[tuple[str, ...], dict[str, PenalisedScores]]
 
 
-def score_units(
+def _score_units(
     metrics: Sequence[Metric], table: CaseTable, members: Mapping[str, Mapping[str, list[int]]], challenge: Challenge
 ) -> tuple[dict[str, UnitScores], PenalisedByMetric]:
     """The units of every kind under one matching rule: every formula is evaluated once, for all of them together."""
@@ -264,7 +264,7 @@ def score_units(
     return units, by_metric
 
 
-def average_units(
+def _average_units(
     metric: Metric,
     of_metric: Mapping[str, PenalisedScores],
     units: Mapping[str, UnitScores],
@@ -276,7 +276,7 @@ def average_units(
     if "strata" in of_metric:
         unit = challenge.aggregation.unit
         kind = "strata" if unit == "pooled" else KINDS_OF_UNITS[unit]
-        strata = strata_of(units[kind].names, kind, cases)
+        strata = _strata_of(units[kind].names, kind, cases)
         means[STRATUM_MEAN] = mean_of_units(of_metric[kind], strata)
         if challenge.aggregation.worst == "stratum":
             means[WORST_STRATUM] = mean_of_units(of_metric[kind], strata, worst=metric.better)
@@ -347,7 +347,7 @@ def penalised(metric: Metric, units: Units, challenge: Challenge) -> PenalisedSc
     return penalise(metric.evaluate(units), units, worst, undefined=undefined, counts_missed=metric.counts_missed)
 
 
-def strata_of(names: Sequence[str], kind: str, cases: Sequence[CaseResult]) -> list[list[int]]:
+def _strata_of(names: Sequence[str], kind: str, cases: Sequence[CaseResult]) -> list[list[int]]:
     """The indices of the units of each stratum; strata themselves are units of their own."""
     name_of_unit = {"strata": "stratum", "groups": "group", "cases": "name"}[kind]
     stratum_of = {getattr(result.case, name_of_unit): result.case.stratum for result in cases}
@@ -387,7 +387,7 @@ def check_columns(challenge: Challenge) -> None:
     }
     known = {f"{metric}.{aggregation}" for metric in metrics for aggregation in aggregations_of(challenge)}
     faults = [
-        unknown_column(challenge, f"challenge.toml: {key}", path, metrics, known)
+        _unknown_column(challenge, f"challenge.toml: {key}", path, metrics, known)
         for key, paths in columns.items()
         for path in paths
         if path not in known or (key == "confidence.columns" and path.endswith((WORST_GROUP, WORST_STRATUM)))
@@ -395,7 +395,7 @@ def check_columns(challenge: Challenge) -> None:
     faults += [
         fault("contradictory-rules", "challenge.toml: ranking.require", wording="no-floor", path=path)
         for path in columns["ranking.require"]
-        if path in known and not is_score(metrics[path.rpartition(".")[0]])
+        if path in known and not _is_score(metrics[path.rpartition(".")[0]])
     ]
     if challenge.ranking:
         better = {f"{metric}.{name}": metrics[metric].better for metric in metrics for name in AGGREGATIONS_OF_MEANS}
@@ -430,7 +430,7 @@ def better_by_name(paths: Iterable[str]) -> dict[str, Better]:
     >>> better_by_name(["F1", "hausdorff", "panoptic.pq.group_mean", "price"])
     {'F1': 'higher', 'hausdorff': 'lower', 'panoptic.pq.group_mean': 'higher'}
     """
-    named = {path: {metric.better for metric in metrics} for path, metrics in metrics_by_name(paths).items()}
+    named = {path: {metric.better for metric in metrics} for path, metrics in _metrics_by_name(paths).items()}
     return {path: better.pop() for path, better in named.items() if len(better) == 1}
 
 
@@ -442,12 +442,12 @@ def worst_by_name(paths: Iterable[str]) -> dict[str, float]:
     """
     named = {
         path: {metric.lowest if metric.better == "higher" else math.inf for metric in metrics}
-        for path, metrics in metrics_by_name(paths).items()
+        for path, metrics in _metrics_by_name(paths).items()
     }
     return {path: ends.pop() for path, ends in named.items() if len(ends) == 1 and math.isfinite(min(ends))}
 
 
-def metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
+def _metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
     """List the metrics of this program that a path of a table of scores may name."""
     known: dict[str, list[Metric]] = {}
     for family in METRIC_FAMILIES.values():
@@ -468,12 +468,12 @@ def metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
     return metrics
 
 
-def is_score(metric: Metric) -> bool:
+def _is_score(metric: Metric) -> bool:
     """Whether teams can be asked for a minimum of a number: it is a score in [0, 1] of which more is better."""
     return metric.better == "higher" and metric.highest == 1.0
 
 
-def unknown_column(
+def _unknown_column(
     challenge: Challenge, where: str, path: str, metrics: Collection[str], known: Collection[str]
 ) -> Finding:
     """The finding for a path that no result of a challenge has.

@@ -42,12 +42,12 @@ def measure_shapes(instances: Instances) -> dict[str, Float64]:
             for run in order[first_run[instance] : first_run[instance + 1]]:
                 y, first_column = row[run] - low[instance, 0] + top[instance], low[instance, 1]
                 canvas[y, column[run] - first_column : stop[run] - first_column] = instance + 1
-        for name, values in shapes_on_canvas(canvas).items():
+        for name, values in _shapes_on_canvas(canvas).items():
             shapes[name][values[0]] = values[1]
     return shapes
 
 
-def shapes_on_canvas(canvas: np.typing.NDArray[np.int32]) -> dict[str, tuple[np.typing.NDArray[np.int64], Float64]]:
+def _shapes_on_canvas(canvas: np.typing.NDArray[np.int32]) -> dict[str, tuple[np.typing.NDArray[np.int64], Float64]]:
     """The nuclei of a label map, and the values of each shape; what is not finite is NaN."""
     from skimage.measure import regionprops_table  # slow to import, and few need it
 

@@ -70,11 +70,11 @@ def score_submission(
     """
     if challenge is not None and not isinstance(challenge, Challenge):
         raise ValueError(f"challenge is of type {type(challenge).__name__}; expected other rules, a Challenge")
-    counting = count_submission(challenge_folder, submission, challenge=challenge, progress=progress)
+    counting = _count_submission(challenge_folder, submission, challenge=challenge, progress=progress)
     return summarise(*run_job(counting, workers, executor))
 
 
-def count_submission(
+def _count_submission(
     challenge_folder: Path | str,
     submission: Path | str,
     *,
@@ -89,12 +89,12 @@ def count_submission(
     receive.check_links(challenge, received.files, folder)
     cases = yield from sort_cases(challenge, folder, received, progress)
     work = cases.work(score_cases, cases.challenge, folder, received.files, progress=progress)
-    outcomes = yield replace(work, budget=SLOW_FILES, spent=slow_files_of)
-    outcomes = until_too_slow(outcomes, len(cases.inputs))
+    outcomes = yield replace(work, budget=SLOW_FILES, spent=_slow_files_of)
+    outcomes = _until_too_slow(outcomes, len(cases.inputs))
     raise_faults(challenge, received, outcomes)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     warnings = [finding for outcome in outcomes for finding in outcome.warnings]
-    return cases.challenge, results, [*received.findings, *warnings, *own_duplicates(challenge, seen_in(outcomes))]
+    return cases.challenge, results, [*received.findings, *warnings, *own_duplicates(challenge, _seen_in(outcomes))]
 
 
 def score_cases(
@@ -105,20 +105,20 @@ def score_cases(
     outcomes: list[ReadCase | CaseOutcome] = []
     for case in inputs:
         outcomes.append(read_and_match(challenge, folder, files, case, rules))
-        if sum(slow_files_of(outcome) for outcome in outcomes if isinstance(outcome, CaseOutcome)) >= SLOW_FILES:
+        if sum(_slow_files_of(outcome) for outcome in outcomes if isinstance(outcome, CaseOutcome)) >= SLOW_FILES:
             break
-    measured = iter(measure_read(challenge, [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]))
+    measured = iter(_measure_read(challenge, [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]))
     return [outcome if isinstance(outcome, CaseOutcome) else next(measured) for outcome in outcomes]
 
 
-def measure_read(challenge: Challenge, cases: Sequence[ReadCase]) -> list[CaseOutcome]:
+def _measure_read(challenge: Challenge, cases: Sequence[ReadCase]) -> list[CaseOutcome]:
     """Measure some cases together; if that fails, each by itself, so that what is told depends on no other case."""
     try:
         results = measure_cases(challenge, [read.matched for read in cases])
     except InputFault as error:
         if len(cases) == 1:
             return [CaseOutcome(prediction_faults=error.findings)]
-        return [outcome for read in cases for outcome in measure_read(challenge, [read])]
+        return [outcome for read in cases for outcome in _measure_read(challenge, [read])]
     return [
         CaseOutcome(result, warnings=read.warnings, seen=read.seen) for result, read in zip(results, cases, strict=True)
     ]
@@ -140,7 +140,7 @@ def read_and_match(
     except InputFault as error:
         if begun:
             begun.drop()
-        return CaseOutcome(reference_faults=suspect_size(challenge, files, case, error.findings))
+        return CaseOutcome(reference_faults=_suspect_size(challenge, files, case, error.findings))
     prediction: ReadPrediction | None = None
     try:
         if case.prediction is not None:
@@ -191,7 +191,7 @@ class ReadCase:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SortedCases:
+class _SortedCases:
     """All cases of a challenge, whose sizes of nuclei are known, what belongs to each case, and the memory it needs."""
 
     challenge: Challenge
@@ -210,11 +210,11 @@ class SortedCases:
 
 def sort_cases(
     challenge: Challenge, folder: Path, received: receive.ReceivedSubmission, progress: Progress | None = None
-) -> Job[SortedCases]:
+) -> Job[_SortedCases]:
     """What belongs to each case. Raises SubmissionRejected, with all faults of all cases, and ChallengeBroken."""
     if received.has_errors:
-        check_references(challenge, folder, received)
-        findings = yield from find_all(challenge, received, progress)
+        _check_references(challenge, folder, received)
+        findings = yield from _find_all(challenge, received, progress)
         raise receive.rejection(challenge, findings, received.inputs)
     challenge = yield from with_sizes(challenge, folder)
     with faults_as(ChallengeBroken):
@@ -227,7 +227,7 @@ def sort_cases(
         challenge, challenge.cases, folder=folder, shared=shared, files=received.files, contents=received.contents
     )
     prepare_decoders(challenge)
-    return SortedCases(challenge, inputs, needs)
+    return _SortedCases(challenge, inputs, needs)
 
 
 def score_then(
@@ -238,12 +238,12 @@ def score_then(
     challenge: Challenge | None = None,
 ) -> Job[Finished]:
     """Score a submission and apply a function to its result, both in a worker."""
-    counted = yield from count_submission(challenge_folder, submission, challenge=challenge)
-    (finished,) = yield Work(finish_submissions, (finish,), [counted], [0])
+    counted = yield from _count_submission(challenge_folder, submission, challenge=challenge)
+    (finished,) = yield Work(_finish_submissions, (finish,), [counted], [0])
     return finished  # type: ignore[no-any-return]
 
 
-def finish_submissions(finish: Callable[[Result], Finished], submissions: Sequence[CountedCases]) -> list[Finished]:
+def _finish_submissions(finish: Callable[[Result], Finished], submissions: Sequence[CountedCases]) -> list[Finished]:
     return [finish(summarise(*counted)) for counted in submissions]
 
 
@@ -268,10 +268,10 @@ def check_submission(
     challenge = Challenge.load(challenge_folder)
     check_columns(challenge)
     received = receive.receive_submission(challenge, Path(submission), Path(challenge_folder))
-    return challenge, run_job(find_all(challenge, received, progress), workers)
+    return challenge, run_job(_find_all(challenge, received, progress), workers)
 
 
-def find_all(
+def _find_all(
     challenge: Challenge, received: receive.ReceivedSubmission, progress: Progress | None
 ) -> Job[tuple[Finding, ...]]:
     """All findings about a submission: of its layout, and of every file that belongs to a case."""
@@ -280,18 +280,18 @@ def find_all(
     needs = receive.memory_needs(challenge, submitted, files=received.files, contents=received.contents)
     common = (challenge, received.files)
     outcomes = yield Work(
-        check_cases, common, inputs, needs, progress, at_once=1, budget=SLOW_FILES, spent=slow_files_of
+        _check_cases, common, inputs, needs, progress, at_once=1, budget=SLOW_FILES, spent=_slow_files_of
     )
-    outcomes = until_too_slow(outcomes, len(inputs))
+    outcomes = _until_too_slow(outcomes, len(inputs))
     of_cases = [finding for outcome in outcomes for finding in (*outcome.prediction_faults, *outcome.warnings)]
     has_faults = received.has_errors or any(outcome.prediction_faults for outcome in outcomes)
-    lost = [] if has_faults else everything_outside(outcomes)
-    nuclei_seen = seen_in(outcomes)
+    lost = [] if has_faults else _everything_outside(outcomes)
+    nuclei_seen = _seen_in(outcomes)
     meant = [] if has_faults or lost or challenge.are_counts else hardly_meant(nuclei_seen)
     return (*received.findings, *of_cases, *lost, *own_duplicates(challenge, nuclei_seen), *meant)
 
 
-def check_cases(
+def _check_cases(
     challenge: Challenge, files: SubmissionFiles, inputs: Sequence[tuple[Case, receive.CaseContent]]
 ) -> list[CaseOutcome]:
     """Read some predictions: what one worker does at a time."""
@@ -306,15 +306,15 @@ def check_cases(
     return outcomes
 
 
-def slow_files_of(outcome: CaseOutcome) -> int:
+def _slow_files_of(outcome: CaseOutcome) -> int:
     return slow_files(outcome.prediction_faults)
 
 
-def until_too_slow(outcomes: Sequence[CaseOutcome], cases: int) -> list[CaseOutcome]:
+def _until_too_slow(outcomes: Sequence[CaseOutcome], cases: int) -> list[CaseOutcome]:
     """Cut the outcomes after ``SLOW_FILES`` slow files; a finding then says that later cases were not read."""
     slow = 0
     for number, outcome in enumerate(outcomes, start=1):
-        slow += slow_files_of(outcome)
+        slow += _slow_files_of(outcome)
         if slow >= SLOW_FILES:
             stops = not_looked_at("submission", number, cases, "cases", slow)
             return [*outcomes[:number], CaseOutcome(prediction_faults=tuple(stops))]
@@ -332,13 +332,13 @@ def raise_faults(challenge: Challenge, received: receive.ReceivedSubmission, out
     prediction_faults = [f for outcome in outcomes for f in outcome.prediction_faults]
     if prediction_faults:
         raise receive.rejection(challenge, [*prediction_faults, *received.findings], received.inputs)
-    if outside := everything_outside(outcomes):
+    if outside := _everything_outside(outcomes):
         raise receive.rejection(challenge, [*outside, *received.findings], received.inputs)
 
 
-def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
+def _everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
     """Refuse a submission whose nuclei all lie outside their images, or with annotations of which none is a nucleus."""
-    nuclei_seen = seen_in(outcomes)
+    nuclei_seen = _seen_in(outcomes)
     nuclei, outside = sum(case.nuclei for case in nuclei_seen), sum(case.outside for case in nuclei_seen)
     lost = [one for outcome in outcomes for one in outcome.warnings if one.code == "left-out"]
     left_out = sum(one.count for one in lost)
@@ -349,12 +349,12 @@ def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
     return [fault("everything-outside", "submission", nuclei=nuclei)]
 
 
-def seen_in(outcomes: Sequence[CaseOutcome]) -> list[SeenNuclei]:
+def _seen_in(outcomes: Sequence[CaseOutcome]) -> list[SeenNuclei]:
     """Collect what was counted in the cases that were submitted."""
     return [outcome.seen for outcome in outcomes if outcome.seen is not None]
 
 
-def check_references(challenge: Challenge, folder: Path, received: receive.ReceivedSubmission) -> None:
+def _check_references(challenge: Challenge, folder: Path, received: receive.ReceivedSubmission) -> None:
     """Raise ChallengeBroken if a case that the submission lacks has no reference: that is the organisers' fault."""
     faults: list[Finding] = []
     for case in challenge.cases:
@@ -367,7 +367,7 @@ def check_references(challenge: Challenge, folder: Path, received: receive.Recei
         raise ChallengeBroken(*faults)
 
 
-def suspect_size(
+def _suspect_size(
     challenge: Challenge, files: SubmissionFiles, case: CaseInput, faults: tuple[Finding, ...]
 ) -> tuple[Finding, ...]:
     """Advise to correct cases.csv where reference and prediction have the same other size."""

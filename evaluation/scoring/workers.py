@@ -86,7 +86,7 @@ Job = Generator[Work, list[Any], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
-class WorkPlan:
+class _WorkPlan:
     """How tasks are worked on.
 
     workers         processes
@@ -101,7 +101,7 @@ class WorkPlan:
 
 def plan_workers(
     asked: int | None, needs: Sequence[int], memory: MemoryLeft | None = None, processors: int | None = None
-) -> WorkPlan:
+) -> _WorkPlan:
     """As many workers as were asked for, else as there are processors and as fit into the memory, at least one.
 
     needs        of each case, from ``memory_needs``
@@ -113,12 +113,12 @@ def plan_workers(
     largest = max(needs, default=0)
     workers = asked or 1
     if asked is None and len(needs) > 1:
-        fitting = (memory.together - MAIN_BYTES) // (WORKER_BYTES + bytes_at_once(needs))
+        fitting = (memory.together - MAIN_BYTES) // (WORKER_BYTES + _bytes_at_once(needs))
         workers = max(1, min(processors or usable_processors(), fitting))
     fits_easily = 2 * largest <= min(memory.together, memory.each)
     is_long = can_fork() and sum(needs) - CASE_BYTES * len(needs) >= SURELY_LONG_BYTES
     is_in_process = fits_easily and (workers == 1 or (asked is None and not is_long))
-    return WorkPlan(workers, is_in_process, asked is None and workers > 1)
+    return _WorkPlan(workers, is_in_process, asked is None and workers > 1)
 
 
 def check_workers(asked: int | None) -> None:
@@ -127,7 +127,7 @@ def check_workers(asked: int | None) -> None:
         raise ValueError(f"workers is {asked!r}; expected a whole number from 1, or None for as many as fit")
 
 
-def bytes_at_once(needs: Sequence[int]) -> int:
+def _bytes_at_once(needs: Sequence[int]) -> int:
     """Memory that the cases which a worker takes at a time may need together."""
     return min(max(BYTES_AT_ONCE, *needs, 0), sum(needs))
 
@@ -243,7 +243,7 @@ def run_jobs(
 
 
 @dataclass(slots=True, eq=False)
-class JobUnderWay:
+class _JobUnderWay:
     """A job, its place among all, the work that it asked for, and the tasks of it with the answers to them.
 
     known   answers that came, without a gap, up to an error or the one that spends the last of the budget
@@ -296,11 +296,11 @@ def together(
     width = pool.width
     parts = -(-width // len(items))
     most = max(2, min(IN_FLIGHT_UP_TO, -(-TASKS_FOR_EACH * width // max(parts, -(-cases // CASES_AT_ONCE)))))
-    askers: dict[int, tuple[JobUnderWay, int]] = {}  # of tasks, by number
+    askers: dict[int, tuple[_JobUnderWay, int]] = {}  # of tasks, by number
     waiting = iter(enumerate(items))
     under_way = 0
 
-    def proceed(job: JobUnderWay, step: Callable[[], Work]) -> Iterator[tuple[int, Outcome]]:
+    def proceed(job: _JobUnderWay, step: Callable[[], Work]) -> Iterator[tuple[int, Outcome]]:
         nonlocal under_way
         while True:
             try:
@@ -317,7 +317,7 @@ def together(
 
     while True:
         while under_way < most and (entry := next(waiting, None)) is not None:
-            job = JobUnderWay(entry[0], begin(entry[1]))
+            job = _JobUnderWay(entry[0], begin(entry[1]))
             under_way += 1
             yield from proceed(job, partial(next, job.job))
         if not under_way:

@@ -66,11 +66,11 @@ NUMBER, ARCHITECTURE, ARGUMENT, SECOND = 0, 4, 16, 24  # where a filter finds th
 ALLOWED, FAILING = 0x7FFF0000, 0x00050000
 
 
-class RulesetRights(ctypes.Structure):
+class _RulesetRights(ctypes.Structure):
     _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scopes", ctypes.c_uint64))
 
 
-class RightsBeneath(ctypes.Structure):
+class _RightsBeneath(ctypes.Structure):
     _pack_ = 1
     _fields_ = (("rights", ctypes.c_uint64), ("folder", ctypes.c_int32))
 
@@ -112,8 +112,8 @@ def confine(scratch: Path | None, tasks: int) -> None:
         limit(kind, most)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.unshare(CLONE_NEWUSER | CLONE_NEWNET)
-    restrict_files(libc, scratch)
-    restrict_calls(libc)
+    _restrict_files(libc, scratch)
+    _restrict_calls(libc)
 
 
 def tasks_of_user() -> int:
@@ -136,25 +136,25 @@ def missing_here() -> list[str]:
     return [name for name, has in (("Landlock", has_files), ("seccomp", has_calls)) if not has]
 
 
-def restrict_files(libc: ctypes.CDLL, scratch: Path | None) -> bool:
+def _restrict_files(libc: ctypes.CDLL, scratch: Path | None) -> bool:
     """Landlock: nothing can be read but Python's modules and shared libraries. False where the kernel has none."""
     call = libc.syscall
     version = call(LANDLOCK_CREATE, None, ctypes.c_size_t(0), GET_VERSION)
     if version < 1:
         return False
     of_version = max(known for known in FILE_RIGHTS_OF_VERSION if known <= version)
-    rights = RulesetRights(FILE_RIGHTS_OF_VERSION[of_version], TCP_RIGHTS, SCOPES)
+    rights = _RulesetRights(FILE_RIGHTS_OF_VERSION[of_version], TCP_RIGHTS, SCOPES)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = call(LANDLOCK_CREATE, ctypes.byref(rights), ctypes.c_size_t(size), 0)
     if ruleset < 0:
         return False
-    for path in (*readable_paths(), *filter(None, [scratch])):
+    for path in (*_readable_paths(), *filter(None, [scratch])):
         with suppress(OSError):
             folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
             allowed = EXECUTE | READ_FILE | (READ_FOLDER if path.is_dir() else 0)
             if path == scratch:
                 allowed = SCRATCH & rights.files
-            rule = RightsBeneath(allowed, folder)
+            rule = _RightsBeneath(allowed, folder)
             call(LANDLOCK_ADD, ruleset, PATH_BENEATH, ctypes.byref(rule), 0)
             os.close(folder)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -163,26 +163,26 @@ def restrict_files(libc: ctypes.CDLL, scratch: Path | None) -> bool:
     return restricted
 
 
-class Instruction(ctypes.Structure):
+class _Instruction(ctypes.Structure):
     _fields_ = (("code", ctypes.c_uint16), ("yes", ctypes.c_uint8), ("no", ctypes.c_uint8), ("value", ctypes.c_uint32))
 
 
-class Filter(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_uint16), ("instructions", ctypes.POINTER(Instruction)))
+class _Filter(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_uint16), ("instructions", ctypes.POINTER(_Instruction)))
 
 
-def restrict_calls(libc: ctypes.CDLL) -> bool:
+def _restrict_calls(libc: ctypes.CDLL) -> bool:
     """seccomp: calls of the kernel that no decoder needs fail. False where there is no such filter."""
     machine = os.uname().machine
     if machine not in ARCHITECTURES:
         return False
-    program = filter_of_calls(list(ARCHITECTURES).index(machine), ARCHITECTURES[machine], os.getpid())
-    instructions = (Instruction * len(program))(*(Instruction(*step) for step in program))
+    program = _filter_of_calls(list(ARCHITECTURES).index(machine), ARCHITECTURES[machine], os.getpid())
+    instructions = (_Instruction * len(program))(*(_Instruction(*step) for step in program))
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    return bool(libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(Filter(len(program), instructions)), 0, 0) == 0)
+    return bool(libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(_Filter(len(program), instructions)), 0, 0) == 0)
 
 
-def filter_of_calls(column: int, architecture: int, process: int) -> list[tuple[int, int, int, int]]:
+def _filter_of_calls(column: int, architecture: int, process: int) -> list[tuple[int, int, int, int]]:
     """Give the filter: ``REFUSED`` and unknown sets of calls fail, threads are no processes, signals go to oneself.
 
     column   of ``REFUSED``, and of the other tuples of numbers
@@ -204,7 +204,7 @@ def filter_of_calls(column: int, architecture: int, process: int) -> list[tuple[
     return [*head, *checks, allowed]
 
 
-def readable_paths() -> list[Path]:
+def _readable_paths() -> list[Path]:
     """Tell where modules are imported from late; of the folder of this program only the program, not what lies beside
     it.
     """

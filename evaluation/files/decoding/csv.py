@@ -77,11 +77,11 @@ class Table:
         data = self.data
         bounds = zip(self.start[:, column].tolist(), self.stop[:, column].tolist(), strict=True)
         cells = [data[start:stop] for start, stop in bounds]
-        return [unquoted(cell) for cell in cells] if b'"' in data else cells
+        return [_unquoted(cell) for cell in cells] if b'"' in data else cells
 
     def text(self, row: int, column: int) -> str:
         """Give one cell, without blanks around it."""
-        return unquoted(self.data[self.start[row, column] : self.stop[row, column]]).decode().strip()
+        return _unquoted(self.data[self.start[row, column] : self.stop[row, column]]).decode().strip()
 
     def categories(self, column: int) -> Categories:
         """Give the categories of the texts in a column."""
@@ -118,8 +118,8 @@ def read_table(
     (('name', 'x'), [b'a, b', b' c '], 'c', [2, 4])
     """
     stream_size(stream, where=where, bytes_limit=bytes_limit)
-    data = plain_text(stream.read(), where)
-    rows = find_rows(data, where, None if names is None else len(names), rows_limit)
+    data = _plain_text(stream.read(), where)
+    rows = _find_rows(data, where, None if names is None else len(names), rows_limit)
     if names is not None:
         return replace(rows, names=tuple(names))
     header = tuple(rows.text(0, column) for column in range(rows.start.shape[1]))
@@ -130,33 +130,33 @@ def read_table(
     return replace(rows.take(slice(1, None)), names=header)
 
 
-def unquoted(cell: bytes) -> bytes:
+def _unquoted(cell: bytes) -> bytes:
     return cell[1:-1].replace(b'""', b'"') if cell.startswith(b'"') else cell
 
 
-def plain_text(data: bytes, where: str) -> bytes:
+def _plain_text(data: bytes, where: str) -> bytes:
     """Give the same bytes without a byte order mark, with LF at the end of every line. Refuses what is not UTF-8."""
     if data.startswith(UTF_16_MARKS) or b"\0" in data:
         raise refused("invalid-csv", where, wording="not-utf8", got="text in UTF-16, or a binary file")
     if not data.isascii():
-        check_utf_8(data, where)
+        _check_utf_8(data, where)
     data = data.removeprefix(BYTE_ORDER_MARK)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return data if data.endswith(b"\n") or not data else data + b"\n"
 
 
-def check_utf_8(data: bytes, where: str) -> None:
+def _check_utf_8(data: bytes, where: str) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")()
     for begin in range(0, len(data), CSV_CHUNK_BYTES):
         try:
             decoder.decode(data[begin : begin + CSV_CHUNK_BYTES], begin + CSV_CHUNK_BYTES >= len(data))
         except UnicodeDecodeError as error:
-            place = line_at(data, begin + error.start, where)
+            place = _line_at(data, begin + error.start, where)
             raise refused("invalid-csv", place, wording="not-utf8", got="bytes that are not UTF-8") from None
 
 
-def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Table:
+def _find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Table:
     """Find all lines that are not empty, as a table without names; ``width`` None: as wide as the first of them."""
     values = np.frombuffer(data, np.uint8)
     blank = len(data) - len(data.lstrip())
@@ -166,8 +166,8 @@ def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Ta
             raise refused("invalid-csv", where, wording="empty")
         nothing = np.empty((0, width), np.int64)
         return Table(where, data, (), nothing, nothing, np.empty(0, np.int64))
-    separator = separator_of(data[begin : data.find(b"\n", begin)], line_at(data, begin, where))
-    separators, quoted_ends = find_separators(data, begin, where, width, rows_limit, separator)
+    separator = _separator_of(data[begin : data.find(b"\n", begin)], _line_at(data, begin, where))
+    separators, quoted_ends = _find_separators(data, begin, where, width, rows_limit, separator)
 
     end = np.flatnonzero(values[separators] == LF)
     width = width or int(end[0]) + 1
@@ -190,7 +190,7 @@ def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Ta
     return Table(where, data, (), start[position], separators[position], line[filled])
 
 
-def separator_of(first_line: bytes, place: str) -> int:
+def _separator_of(first_line: bytes, place: str) -> int:
     """Find the separator: a comma, or a tab if the first line has tabs alone. Refuses others, as spreadsheets write in
     some countries.
     """
@@ -202,12 +202,12 @@ def separator_of(first_line: bytes, place: str) -> int:
     return TAB if b"\t" in first_line.strip() else COMMA
 
 
-def line_at(data: bytes, position: int, where: str) -> str:
+def _line_at(data: bytes, position: int, where: str) -> str:
     """Give the file and the line that a position is on, for messages."""
     return f"{where}, line {data.count(LF, 0, position) + 1:,}"
 
 
-def find_separators(
+def _find_separators(
     data: bytes, begin: int, where: str, width: int | None, rows_limit: int, separator: int
 ) -> tuple[Int64, Int64]:
     """Tell where cells end, int64, and where lines end inside of cells, int64.
@@ -225,7 +225,7 @@ def find_separators(
         is_separator = is_end | (chunk == separator)
         is_quote = chunk == QUOTE
         if odd or is_quote.any():
-            check_quotes(data, np.flatnonzero(is_quote) + index, odd, where, separator)
+            _check_quotes(data, np.flatnonzero(is_quote) + index, odd, where, separator)
             inside = np.logical_xor.accumulate(is_quote) ^ odd
             odd = bool(inside[-1])
             quoted_ends.append(np.flatnonzero(is_end & inside) + index)
@@ -240,16 +240,16 @@ def find_separators(
         if lines > rows_limit + 1:
             raise refused("too-large", where, wording="too-many-rows", limit=rows_limit)
         if (count if width is None else width) > COLUMNS_LIMIT:
-            place = line_at(data, begin, where)
+            place = _line_at(data, begin, where)
             raise refused("invalid-csv", place, wording="too-many-columns", limit=COLUMNS_LIMIT)
         if width is not None and count > (lines + 1) * width:
-            raise InputFault(too_long_line(data, begin, np.concatenate(separators), where, width))
+            raise InputFault(_too_long_line(data, begin, np.concatenate(separators), where, width))
     if odd:
-        raise refused("invalid-csv", line_at(data, data.rfind(QUOTE), where), wording="lone-quotation-mark")
+        raise refused("invalid-csv", _line_at(data, data.rfind(QUOTE), where), wording="lone-quotation-mark")
     return np.concatenate(separators), np.concatenate(quoted_ends)
 
 
-def check_quotes(data: bytes, positions: Int64, odd: bool, where: str, separator: int) -> None:
+def _check_quotes(data: bytes, positions: Int64, odd: bool, where: str, separator: int) -> None:
     """Refuse quotation marks that neither begin or end a cell nor are doubled in one; ``odd``: the first one ends."""
     values = np.frombuffer(data, np.uint8)
     opening, closing = positions[int(odd) :: 2], positions[1 - int(odd) :: 2]
@@ -258,16 +258,16 @@ def check_quotes(data: bytes, positions: Int64, odd: bool, where: str, separator
         [opening[(opening > 0) & ~np.isin(values[opening - 1], around)], closing[~np.isin(values[closing + 1], around)]]
     )
     if len(wrong):
-        raise refused("invalid-csv", line_at(data, int(wrong.min()), where), wording="quotation-mark-inside")
+        raise refused("invalid-csv", _line_at(data, int(wrong.min()), where), wording="quotation-mark-inside")
 
 
-def too_long_line(data: bytes, begin: int, separators: Int64, where: str, width: int) -> Finding:
+def _too_long_line(data: bytes, begin: int, separators: Int64, where: str, width: int) -> Finding:
     """Make the finding about the first line with more cells than the header."""
     end = np.flatnonzero(np.frombuffer(data, np.uint8)[separators] == LF)
     cells = np.diff(end, prepend=-1, append=len(separators) - 1)
     first = int((cells > width).argmax())
     position = begin if first == 0 else int(separators[end[first - 1]]) + 1
-    return fault("invalid-csv", line_at(data, position, where), wording="more-cells", cells=width, width=width)
+    return fault("invalid-csv", _line_at(data, position, where), wording="more-cells", cells=width, width=width)
 
 
 def count_rest(faults: Iterable[Finding]) -> list[Finding]:
@@ -301,10 +301,10 @@ def numbers_of(texts: Sequence[Any]) -> Float64:
             numbers = []
         if len(numbers) == len(texts):
             return np.array(numbers, np.float64)
-    return np.array([float_or_nan(text if isinstance(text, bytes) else text.encode()) for text in texts], np.float64)
+    return np.array([_float_or_nan(text if isinstance(text, bytes) else text.encode()) for text in texts], np.float64)
 
 
-def float_or_nan(text: bytes) -> float:
+def _float_or_nan(text: bytes) -> float:
     try:
         return float("nan" if text.translate(None, IN_NUMBERS) else text)
     except ValueError:

@@ -83,7 +83,7 @@ def bounds_of(file_bytes: int, pixels: int, bytes_limit: int) -> Bounds:
     return Bounds(MEMORY_BYTES + min(wanted, TIMES_LIMIT * bytes_limit), seconds)
 
 
-class Died(Exception):
+class _Died(Exception):
     """A decoder ended by a signal before it answered."""
 
     def __init__(self, signal_number: int) -> None:
@@ -91,7 +91,7 @@ class Died(Exception):
         self.signal_number = signal_number
 
 
-class OutOfBounds(Exception):
+class _OutOfBounds(Exception):
     """A file needs more memory than it may take."""
 
 
@@ -102,7 +102,7 @@ class DecoderFault(Exception):
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
-def receive_exactly(connection: socket.socket, size: int, deadline: float | None = None) -> bytearray:
+def _receive_exactly(connection: socket.socket, size: int, deadline: float | None = None) -> bytearray:
     """Receive so many bytes before a monotonic time. Raises EOFError if the other side is gone, TimeoutError."""
     data = bytearray(size)
     fill(connection, memoryview(data), deadline)
@@ -122,7 +122,7 @@ def fill(connection: socket.socket, view: memoryview, deadline: float | None = N
         view = view[received:]
 
 
-def send_answer(connection: socket.socket, answer: Any) -> None:
+def _send_answer(connection: socket.socket, answer: Any) -> None:
     import msgspec
 
     buffers: list[npt.NDArray[Any]] = []
@@ -135,7 +135,7 @@ def send_answer(connection: socket.socket, answer: Any) -> None:
 
 
 def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) -> tuple[str, Any]:
-    """Receive an answer of a decoder, which is not trusted, as ``answers`` gives it.
+    """Receive an answer of a decoder, which is not trusted, as ``_answers`` gives it.
 
     most_bytes  of its arrays; all else, which takes many times its bytes here, may have ``MESSAGE_SHARE`` of that
 
@@ -143,10 +143,10 @@ def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) 
     """
     import msgspec
 
-    size, count = MESSAGE_SIZES.unpack(receive_exactly(connection, MESSAGE_SIZES.size, deadline))
+    size, count = MESSAGE_SIZES.unpack(_receive_exactly(connection, MESSAGE_SIZES.size, deadline))
     if size > most_bytes // MESSAGE_SHARE:
         raise ValueError(f"an answer of {size:,} bytes")
-    message = receive_exactly(connection, size, deadline)
+    message = _receive_exactly(connection, size, deadline)
     try:
         plain, sizes = msgspec.msgpack.decode(message, type=tuple[Any, list[int]])
         if len(sizes) != count or min(sizes, default=0) < 0 or sum(sizes) > most_bytes:
@@ -154,12 +154,12 @@ def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) 
         buffers = [np.empty(size, np.uint8) for size in sizes]
         for buffer in buffers:
             fill(connection, buffer.data, deadline)
-        return check_answer(from_plain(plain, buffers))
+        return _check_answer(from_plain(plain, buffers))
     except (msgspec.MsgspecError, TypeError, LookupError, OverflowError, RecursionError, AttributeError) as error:
         raise ValueError("an answer that no reader gives") from error
 
 
-def check_answer(answer: Any) -> tuple[str, Any]:
+def _check_answer(answer: Any) -> tuple[str, Any]:
     """Check that the content of an answer is what its kind has. Raises ValueError."""
     match answer:
         case ("result", _) | ("end", None) | ("memory", ()) | ("error", (str(),)):
@@ -171,19 +171,19 @@ def check_answer(answer: Any) -> tuple[str, Any]:
     raise ValueError("an answer of no known kind")
 
 
-def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
+def _receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
     """Receive a request and its descriptors; the other side is trusted."""
     head, numbers, _, _ = socket.recv_fds(connection, MESSAGE_SIZES.size, MOST_FILES)
     if not head:
         raise EOFError
-    size, _ = MESSAGE_SIZES.unpack(head + bytes(receive_exactly(connection, MESSAGE_SIZES.size - len(head))))
-    return bytes(receive_exactly(connection, size)), numbers
+    size, _ = MESSAGE_SIZES.unpack(head + bytes(_receive_exactly(connection, MESSAGE_SIZES.size - len(head))))
+    return bytes(_receive_exactly(connection, size)), numbers
 
 
 # --- the child processes ----------------------------------------------------------------------------------------------
 
 
-def launch(connection: socket.socket) -> None:
+def _launch(connection: socket.socket) -> None:
     """Work as the launcher: fork decoders, and say how they ended, until the parent is gone. It sees no file."""
     from evaluation.files.decoding.confinement import address_space, confine, detach, end_with_parent, tasks_of_user
 
@@ -202,11 +202,11 @@ def launch(connection: socket.socket) -> None:
             break
         process, size = ORDER.unpack(order)
         if not numbers:
-            connection.sendall(STATUS.pack(end_child(process, children.pop(process))))
+            connection.sendall(STATUS.pack(_end_child(process, children.pop(process))))
             continue
         scratch: Path | None = None
         try:
-            for module in receive_exactly(connection, size).decode().split():
+            for module in _receive_exactly(connection, size).decode().split():
                 import_module(module)
             scratch = Path(tempfile.mkdtemp(prefix="evaluation-")) if process == START_WITH_SCRATCH else None
             child = os.fork()
@@ -215,14 +215,14 @@ def launch(connection: socket.socket) -> None:
                 scratch.rmdir()
             child = -(getattr(error, "errno", None) or errno.ENOMEM)
         if not child and process == START_LAUNCHER:
-            launch(socket.socket(fileno=numbers[0]))
+            _launch(socket.socket(fileno=numbers[0]))
             return
         if not child:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             end_with_parent()
             connection.close()
             confine(scratch, tasks)
-            serve(socket.socket(fileno=numbers[0]), room)
+            _serve(socket.socket(fileno=numbers[0]), room)
             return
         if child > 0 and process == START_LAUNCHER:
             launchers_of_workers.append(child)
@@ -232,12 +232,12 @@ def launch(connection: socket.socket) -> None:
         connection.sendall(STATUS.pack(child))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for child, scratch in children.items():
-        end_child(child, scratch)
+        _end_child(child, scratch)
     for child in launchers_of_workers:
         os.waitpid(child, 0)
 
 
-def end_child(process: int, scratch: Path | None) -> int:
+def _end_child(process: int, scratch: Path | None) -> int:
     """End a decoder, with the folder of its files; its status."""
     os.kill(process, signal.SIGKILL)
     status = os.waitpid(process, 0)[1]
@@ -246,30 +246,30 @@ def end_child(process: int, scratch: Path | None) -> int:
     return status
 
 
-def serve(connection: socket.socket, room: int) -> None:
+def _serve(connection: socket.socket, room: int) -> None:
     """Work as a decoder: answer requests until the parent is gone."""
     from evaluation.files.decoding.confinement import limit_next
 
     while True:
-        packed, numbers = receive_request(connection)
+        packed, numbers = _receive_request(connection)
         function, arguments, contents, bounds = pickle.loads(packed)
         limit_next(room + bounds.memory_bytes, bounds.seconds)
         remaining = iter(numbers)
         streams = [os.fdopen(next(remaining), "rb") if content is None else BytesIO(content) for content in contents]
-        for answer in answers(function, streams, arguments):
+        for answer in _answers(function, streams, arguments):
             try:
-                send_answer(connection, answer)
+                _send_answer(connection, answer)
             except MemoryError:
-                send_answer(connection, ("memory", ()))
+                _send_answer(connection, ("memory", ()))
                 break
             except TypeError:  # no plain value
-                send_answer(connection, ("error", (traceback.format_exc(),)))
+                _send_answer(connection, ("error", (traceback.format_exc(),)))
                 break
         for stream in streams:
             stream.close()
 
 
-def answers(function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+def _answers(function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
     """Yield what a reader yields, and how it ended."""
     try:
         for result in find(function)(streams, *arguments):
@@ -297,7 +297,7 @@ def find(name: str) -> Reader:
 # --- the parent -------------------------------------------------------------------------------------------------------
 
 
-class Launcher:
+class _Launcher:
     """The launcher of this process, and what is asked of it."""
 
     def __init__(self) -> None:
@@ -310,7 +310,7 @@ class Launcher:
             self.child = os.fork()
         if not self.child:
             try:
-                launch(other)
+                _launch(other)
             finally:  # whatever happens, it never goes on with the work of the parent
                 os._exit(0)
         other.close()
@@ -337,7 +337,7 @@ class Launcher:
             with self.lock:
                 modules = " ".join(sorted(self.modules)).encode() if descriptors else b""
                 socket.send_fds(self.connection, [ORDER.pack(process, len(modules)) + modules], descriptors)
-                (answer,) = STATUS.unpack(receive_exactly(self.connection, STATUS.size))
+                (answer,) = STATUS.unpack(_receive_exactly(self.connection, STATUS.size))
         except (EOFError, ConnectionError):
             launchers.clear()
             self.reap()
@@ -354,7 +354,7 @@ class Launcher:
 class Decoder:
     """A child process that decodes. ``is_used``: it has seen a file."""
 
-    launcher: Launcher
+    launcher: _Launcher
     connection: socket.socket
     process: int
     is_used: bool = False
@@ -385,13 +385,13 @@ class Decoder:
                 if kind != "result":
                     if kind == "full":
                         raise OSError(content, os.strerror(content))
-                    raise {"fault": InputFault, "memory": OutOfBounds}.get(kind, DecoderFault)(*content)
+                    raise {"fault": InputFault, "memory": _OutOfBounds}.get(kind, DecoderFault)(*content)
                 yield content
         except (EOFError, ConnectionError):
-            raise Died(self.stop()) from None
+            raise _Died(self.stop()) from None
         except ValueError:
             self.stop()
-            raise Died(0) from None
+            raise _Died(0) from None
 
     @property
     def is_silent(self) -> bool:
@@ -413,7 +413,7 @@ class Decoder:
         return os.WTERMSIG(self.status)
 
 
-class OfThread(threading.local):
+class _OfThread(threading.local):
     """The decoders of a thread that are not at work, by their owners, and whether they write copies of files.
 
     share   bytes of memory that one of them may take for a file, at most; None: nobody works beside this thread
@@ -439,9 +439,9 @@ class OfThread(threading.local):
         self.idle.clear()
 
 
-launchers: list[Launcher] = []
+launchers: list[_Launcher] = []
 launchers_lock = threading.Lock()
-of_thread = OfThread()
+of_thread = _OfThread()
 
 
 def prepare(*modules: str) -> None:
@@ -453,7 +453,7 @@ def prepare(*modules: str) -> None:
         if IS_AVAILABLE and not (launchers and launchers[0].process == os.getpid()):
             for module in modules:
                 import_module(module)
-            launchers[:] = [Launcher()]
+            launchers[:] = [_Launcher()]
             of_thread.idle.clear()
         for launcher in launchers:
             launcher.modules.update(modules)
@@ -506,7 +506,7 @@ def decode(
     if not IS_AVAILABLE:
         return find(function)(streams, *arguments)
     prepare()
-    contents = [content_of(stream) for stream in streams]
+    contents = [_content_of(stream) for stream in streams]
     share = bounds.memory_bytes if of_thread.share is None else of_thread.share
     shared_bounds = replace(bounds, memory_bytes=min(share, bounds.memory_bytes))
     request = pickle.dumps((function, arguments, contents, shared_bounds), pickle.HIGHEST_PROTOCOL)
@@ -521,7 +521,7 @@ def decode(
             decoder = of_thread.take(owner, writes=writes)
             was_used, count, is_sound = decoder.is_used, 0, False
             try:
-                decoded = decoder.ask(request, rewound(streams, contents), shared_bounds)
+                decoded = decoder.ask(request, _rewound(streams, contents), shared_bounds)
                 next(decoded)
                 if not is_sent:
                     is_sent = True
@@ -536,14 +536,14 @@ def decode(
             except InputFault:
                 is_sound = True
                 raise
-            except OutOfBounds:
+            except _OutOfBounds:
                 if has_less:
                     raise NoRoomBeside from None
                 memory = f"{shared_bounds.memory_bytes >> 20:,} MiB of memory"
                 raise refused("too-large", where, wording="too-much-to-decode", what=memory) from None
             except TimeoutError:
                 raise refused("too-slow", where, seconds=shared_bounds.seconds) from None
-            except Died as death:
+            except _Died as death:
                 if death.signal_number == signal.SIGXCPU:
                     raise refused("too-slow", where, seconds=shared_bounds.seconds) from None
                 if death.signal_number == 0 and has_less:  # a long answer
@@ -568,7 +568,7 @@ def decode(
     return begun
 
 
-def content_of(stream: BinaryIO) -> bytes | None:
+def _content_of(stream: BinaryIO) -> bytes | None:
     """Give the bytes of a stream that is no file."""
     try:
         stream.fileno()
@@ -578,7 +578,7 @@ def content_of(stream: BinaryIO) -> bytes | None:
     return None
 
 
-def rewound(streams: Sequence[BinaryIO], contents: Sequence[bytes | None]) -> list[int]:
+def _rewound(streams: Sequence[BinaryIO], contents: Sequence[bytes | None]) -> list[int]:
     """Give the descriptors of the streams that are files, at their start."""
     numbers = [stream.fileno() for stream, content in zip(streams, contents, strict=True) if content is None]
     for number in numbers:

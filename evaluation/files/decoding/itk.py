@@ -42,17 +42,17 @@ def peek_mha(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 
     Raises InputFault (external-data, unsupported-format), Damaged, CutOff; reading too-large, unreadable-file, CutOff.
     """
-    header = read_mha_header(stream)
+    header = _read_mha_header(stream)
     data_file = header["elementdatafile"]
     if data_file.upper() != "LOCAL":
         raise refused("external-data", where, wording="elsewhere", name=data_file)
     if header.get("binarydata", "True").lower() == "false":
         got = "pixels written as text (BinaryData = False)"
         raise refused("unsupported-format", where, got=got, expected="binary data")
-    sizes_xy = [whole_number(size, "DimSize") for size in header.get("dimsize", "").split()]
-    if len(sizes_xy) != whole_number(header.get("ndims", ""), "NDims") or not 1 <= len(sizes_xy) <= 8:
+    sizes_xy = [_whole_number(size, "DimSize") for size in header.get("dimsize", "").split()]
+    if len(sizes_xy) != _whole_number(header.get("ndims", ""), "NDims") or not 1 <= len(sizes_xy) <= 8:
         raise Damaged("DimSize does not fit NDims")
-    samples = whole_number(header.get("elementnumberofchannels", "1"), "ElementNumberOfChannels")
+    samples = _whole_number(header.get("elementnumberofchannels", "1"), "ElementNumberOfChannels")
     shape = (*reversed(sizes_xy), samples) if samples != 1 else tuple(reversed(sizes_xy))
     if header.get("elementtype", "").upper() not in DTYPES:
         raise Damaged(f"ElementType {quote(header.get('elementtype', ''))}")
@@ -72,10 +72,10 @@ def peek_mha(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
             source = BytesIO(plain)
         return read_array(Plain(source), shape, dtype, where=where, bytes_limit=bytes_limit)
 
-    return Pixels(where, shape, read, dtype, spacing_of(header))
+    return Pixels(where, shape, read, dtype, _spacing_of(header))
 
 
-def read_mha_header(stream: BinaryIO) -> dict[str, str]:
+def _read_mha_header(stream: BinaryIO) -> dict[str, str]:
     """Read the header as values by key in lower case; the stream is left behind ElementDataFile, its last line."""
     header: dict[str, str] = {}
     remaining_bytes = MHA_HEADER_BYTES
@@ -95,7 +95,7 @@ def read_mha_header(stream: BinaryIO) -> dict[str, str]:
     return header
 
 
-def spacing_of(header: Mapping[str, str]) -> list[float]:
+def _spacing_of(header: Mapping[str, str]) -> list[float]:
     """Give the size of a pixel along x and y, mm; 1 if the header does not say it."""
     words = header.get("elementspacing", header.get("elementsize", "1 1")).split()
     try:
@@ -107,7 +107,7 @@ def spacing_of(header: Mapping[str, str]) -> list[float]:
     return sides
 
 
-def whole_number(text: str, key: str) -> int:
+def _whole_number(text: str, key: str) -> int:
     if not re.fullmatch(r"[0-9]{1,12}", text, re.ASCII):
         raise Damaged(f"{key} is {quote(text)}")
     return int(text)
@@ -144,7 +144,7 @@ def peek_nifti(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
         raise Damaged("no NIfTI header")
     order = "<" if head[:1] in (b"\x5c", b"\x1c") else ">"
     (bits,) = struct.unpack_from(f"{order}h", head, 14 if is_second else 72)  # fewer where numbers are scaled
-    return peek_copy(bytes(content), ".nii", "NiftiImageIO", where, bytes_limit, 348, max(int(bits) // 8, 1))
+    return _peek_copy(bytes(content), ".nii", "NiftiImageIO", where, bytes_limit, 348, max(int(bits) // 8, 1))
 
 
 def peek_nrrd(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
@@ -169,10 +169,10 @@ def peek_nrrd(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
         if len(data) > bytes_limit:
             raise too_large(where, "more after decompression", bytes_limit)
         head = re.sub(rb"^(encoding *: *)\S+", rb"\1raw", head, flags=re.IGNORECASE | re.MULTILINE)
-    return peek_copy(head + blank + data, ".nrrd", "NrrdImageIO", where, bytes_limit, len(head))
+    return _peek_copy(head + blank + data, ".nrrd", "NrrdImageIO", where, bytes_limit, len(head))
 
 
-def peek_copy(
+def _peek_copy(
     copy: bytes, suffix: str, image_io: str, where: str, bytes_limit: int, least_header: int, stored: int | None = None
 ) -> Pixels:
     """Describe an image whose bytes are checked, as SimpleITK describes and reads it.
@@ -184,24 +184,24 @@ def peek_copy(
     SimpleITK.ProcessObject.SetGlobalWarningDisplay(False)
     reader = SimpleITK.ImageFileReader()
     reader.SetImageIO(image_io)
-    with itk_file(copy[: least_header + MORE_THAN_HEADERS], suffix) as name:
+    with _itk_file(copy[: least_header + MORE_THAN_HEADERS], suffix) as name:
         reader.SetFileName(name)
         reader.ReadImageInformation()
-    dtype, samples = dtype_of(reader.GetPixelID()), reader.GetNumberOfComponents()
+    dtype, samples = _dtype_of(reader.GetPixelID()), reader.GetNumberOfComponents()
     shape = (*reversed(reader.GetSize()), *((samples,) if samples != 1 else ()))
 
     def read() -> npt.NDArray[Any]:
         check_bytes(math.prod(shape) * dtype.itemsize, "an array", where, bytes_limit)
         if len(copy) < least_header + math.prod(shape) * (stored or dtype.itemsize):
             raise CutOff
-        with itk_file(copy, suffix) as name:
+        with _itk_file(copy, suffix) as name:
             reader.SetFileName(name)
             return np.asarray(SimpleITK.GetArrayFromImage(reader.Execute()))
 
     return Pixels(where, shape, read, dtype, reader.GetSpacing())
 
 
-def dtype_of(pixel_id: int) -> np.dtype[Any]:
+def _dtype_of(pixel_id: int) -> np.dtype[Any]:
     """Give the type of the numbers of an image; a type that is no number for those that numpy has none for."""
     import SimpleITK
 
@@ -217,7 +217,7 @@ def dtype_of(pixel_id: int) -> np.dtype[Any]:
 
 
 @contextmanager
-def itk_file(content: bytes, suffix: str) -> Iterator[str]:
+def _itk_file(content: bytes, suffix: str) -> Iterator[str]:
     """Write a file with this content, which is gone at the end, and give its name. What SimpleITK raises meanwhile
     becomes Damaged, with the end of its last line.
     """

@@ -63,7 +63,7 @@ def read_json(stream: BinaryIO, *, where: str, limits: LimitRules) -> Any:
     {'a': [1, 2.5]}
     """
     data = read_whole_text(stream, where, limits)
-    return parse(data, where, lambda position: line_and_column(data, position))
+    return parse(data, where, lambda position: _line_and_column(data, position))
 
 
 # A text without end is taken as a whole, too: to try again at each mark in it would take quadratic time.
@@ -172,20 +172,20 @@ class RecordText:
             elif chunk := next(chunks, b""):
                 least = max(least, len(text) - KEY_BYTES)
                 text += chunk
-                check_part(len(text), self.where)
+                _check_part(len(text), self.where)
             else:
                 break
         stop = text.rfind(b"]")
         yield bytes(text[begin : max(stop, begin)])
         around = head + b"0" + text[stop:]
-        check_nesting(around, 0, self.where, self.limits)
+        _check_nesting(around, 0, self.where, self.limits)
         root = self.parse(around, 0)
         if (root.get(key) if isinstance(root, dict) else root) != [0]:
             raise Unproven
 
     def parse_piece(self, text: bytes) -> list[Any]:
         """Give the records in the text of a guessed piece. Raises InputFault."""
-        check_nesting(text, 2, self.where, self.limits)
+        _check_nesting(text, 2, self.where, self.limits)
         return list(self.parse(text, 0, opening=b"[", closing=b"]"))
 
     def parse(
@@ -201,18 +201,18 @@ class RecordText:
 
         size   its length, if ``text`` is only the beginning of something long
         """
-        check_part(len(text) if size is None else size, self.where)
+        _check_part(len(text) if size is None else size, self.where)
         text = self.without_nan(text)
         return parse(
             opening + text + closing, self.where, lambda position: self.locate(text, position - len(opening), start)
         )
 
-    def parse_around(self, cuts: Cuts) -> Any:
+    def parse_around(self, cuts: _Cuts) -> Any:
         """Give the value of the file with a 0 in the place of the records between the first cut and the last.
 
         So a comma too many or too few is still noticed.
         """
-        check_part(len(cuts.head) + cuts.behind_size, self.where)
+        _check_part(len(cuts.head) + cuts.behind_size, self.where)
         head, behind = self.without_nan(cuts.head) + b"0", self.without_nan(cuts.behind)
 
         def locate(position: int) -> tuple[int, int]:
@@ -229,7 +229,7 @@ class RecordText:
 
     def locate(self, text: bytes | bytearray, position: int, start: int) -> tuple[int, int]:
         """Give line and column in the file of a position in a text that begins at ``start`` there."""
-        line, column = line_and_column(text, position)
+        line, column = _line_and_column(text, position)
         lines, remaining, since = 0, start, 0
         for chunk in self.chunks():
             before = chunk[:remaining]
@@ -244,9 +244,9 @@ class RecordText:
 def read_whole_text(stream: BinaryIO, where: str, limits: LimitRules) -> bytearray:
     """Read the text of a file, decompressed, without a byte order mark. Raises InputFault: too-large, too-deep."""
     data = bytearray()
-    scan = BracketScan()
-    for block in blocks_of(RecordText(stream, where, limits, nan_is_null=False).chunks()):
-        check_depth(scan.find(block)[1], where, limits)
+    scan = _BracketScan()
+    for block in _blocks_of(RecordText(stream, where, limits, nan_is_null=False).chunks()):
+        _check_depth(scan.find(block)[1], where, limits)
         data += block
     return data
 
@@ -254,7 +254,7 @@ def read_whole_text(stream: BinaryIO, where: str, limits: LimitRules) -> bytearr
 # --- where brackets are -----------------------------------------------------------------------------------------------
 
 
-class BracketScan:
+class _BracketScan:
     """Finds the brackets and braces outside of strings in a text that comes block by block."""
 
     def __init__(self) -> None:
@@ -283,7 +283,7 @@ class BracketScan:
         return position, depth
 
 
-def blocks_of(chunks: Iterable[bytes | bytearray]) -> Iterator[bytes]:
+def _blocks_of(chunks: Iterable[bytes | bytearray]) -> Iterator[bytes]:
     """Yield the same bytes, a bounded number at a time."""
     for chunk in chunks:
         for begin in range(0, max(len(chunk), 1), SCAN_BYTES):
@@ -291,7 +291,7 @@ def blocks_of(chunks: Iterable[bytes | bytearray]) -> Iterator[bytes]:
 
 
 @dataclass
-class Cuts:
+class _Cuts:
     """Where a file with a list of records may be cut, and what of it lies outside the pieces.
 
     head       what comes before the first record; empty if there are no pieces
@@ -307,23 +307,23 @@ class Cuts:
     size: int
 
 
-def find_cuts(chunks: Iterator[bytes], key: str, where: str, limits: LimitRules) -> Cuts:
+def find_cuts(chunks: Iterator[bytes], key: str, where: str, limits: LimitRules) -> _Cuts:
     """Tell where the list of records begins, and where it may be cut. Raises InputFault ("too-deep") as soon as it is
     known.
 
     In a file that is not JSON the cuts may lie anywhere; its parts are not JSON either.
     """
-    scan = BracketScan()
-    cuts = Cuts(bytearray(), [], bytearray(), 0, 0)
+    scan = _BracketScan()
+    cuts = _Cuts(bytearray(), [], bytearray(), 0, 0)
     begin, item_depth, is_open = 0, 0, True
-    for block in blocks_of(chunks):
+    for block in _blocks_of(chunks):
         cuts.size += len(block)
         cuts.behind_size += len(block)
         cuts.behind += block[: max(0, PART_BYTES + 1 - len(cuts.behind))]
         position, depth = scan.find(block)
-        check_depth(depth, where, limits)
+        _check_depth(depth, where, limits)
         if is_open and not item_depth and len(position):
-            begin, item_depth = find_records(cuts.behind, position, depth, key.encode())
+            begin, item_depth = _find_records(cuts.behind, position, depth, key.encode())
         if not (is_open and item_depth):
             continue
         inner = position >= begin
@@ -343,7 +343,7 @@ def find_cuts(chunks: Iterator[bytes], key: str, where: str, limits: LimitRules)
     return cuts
 
 
-def find_records(text: bytearray, position: Int64, depth: Int64, key: bytes) -> tuple[int, int]:
+def _find_records(text: bytearray, position: Int64, depth: Int64, key: bytes) -> tuple[int, int]:
     """Tell where the items of the list of records begin, and how deep they lie; 0, 0 if it does not open here."""
     if position[0] < PART_BYTES and text[position[0]] == OPENING_BRACKET and not text[: position[0]].strip():
         return int(position[0]) + 1, 1
@@ -363,7 +363,7 @@ def parse(text: bytes | bytearray, where: str, locate: Callable[[int], tuple[int
 
     locate   gives line and column in the file of a position in the text, for messages
     """
-    check_part(len(text), where)
+    _check_part(len(text), where)
     try:
         with resting_collector():
             value = orjson.loads(text)
@@ -386,13 +386,13 @@ def check_keys(text: bytes | bytearray, where: str) -> None:
         raise refused("duplicate-key", where, key=key)
 
 
-def check_part(size: int, where: str) -> None:
+def _check_part(size: int, where: str) -> None:
     """Raise InputFault if a text is too large to be parsed at once."""
     if size > PART_BYTES:
         raise refused("too-large", where, wording="too-long-part", size=size, limit=PART_BYTES)
 
 
-def line_and_column(text: bytes | bytearray, position: int) -> tuple[int, int]:
+def _line_and_column(text: bytes | bytearray, position: int) -> tuple[int, int]:
     """Give the line and the column of a position in a text, both counted from 1."""
     return text.count(b"\n", 0, position) + 1, position - text.rfind(b"\n", 0, max(position, 0))
 
@@ -409,15 +409,15 @@ def resting_collector() -> Iterator[None]:
             gc.enable()
 
 
-def check_nesting(text: bytes | bytearray, depth: int, where: str, limits: LimitRules) -> None:
+def _check_nesting(text: bytes | bytearray, depth: int, where: str, limits: LimitRules) -> None:
     """Refuse a text inside of ``depth`` brackets if those in it are nested too deep."""
-    scan = BracketScan()
+    scan = _BracketScan()
     scan.depth = depth
-    for block in blocks_of([text]):
-        check_depth(scan.find(block)[1], where, limits)
+    for block in _blocks_of([text]):
+        _check_depth(scan.find(block)[1], where, limits)
 
 
-def check_depth(depth: Int64, where: str, limits: LimitRules) -> None:
+def _check_depth(depth: Int64, where: str, limits: LimitRules) -> None:
     """Refuse a text if one of its brackets lies too deep."""
     if depth.max(initial=0) > limits.json_depth:
         raise refused("too-deep", where, limit=limits.json_depth)
@@ -439,10 +439,10 @@ def repeated_key(text: bytes | bytearray) -> str | None:
     >>> repeated_key(b'[{"x": 1, "y": {"x": 2}}, {"x": 3, "\\\\u0078": 4}]')
     'x'
     """
-    start, stop, owner = find_keys(text)
+    start, stop, owner = _find_keys(text)
     compared = np.arange(len(start))
     if b"\\" not in text:  # with escapes there are several ways to write one key
-        number = number_of(text, start, stop - start) + owner.astype(np.uint64) * HASH_FACTORS[3]
+        number = _number_of(text, start, stop - start) + owner.astype(np.uint64) * HASH_FACTORS[3]
         order = np.argsort(number)
         is_equal = np.diff(number[order]) == 0
         compared = np.unique(order[np.flatnonzero(is_equal)[:, None] + [0, 1]])
@@ -456,7 +456,7 @@ def repeated_key(text: bytes | bytearray) -> str | None:
     return None
 
 
-def find_keys(text: bytes | bytearray) -> tuple[Int64, Int64, Int64]:
+def _find_keys(text: bytes | bytearray) -> tuple[Int64, Int64, Int64]:
     """Find where keys start and stop in a text, and a number for the object that each belongs to. Nesting: 32,767."""
     if b"\\" in text:
         text = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
@@ -479,7 +479,7 @@ def find_keys(text: bytes | bytearray) -> tuple[Int64, Int64, Int64]:
     return position[keys - 1].astype(np.int64) + 1, position[keys].astype(np.int64), owner[is_key[order]]
 
 
-def number_of(text: bytes | bytearray, start: Int64, length: Int64) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def _number_of(text: bytes | bytearray, start: Int64, length: Int64) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     """Number each part of a text by its first and last eight bytes and its length; equal parts have the same number."""
     padded = np.frombuffer(bytes(WORD) + bytes(text) + bytes(WORD), np.uint8)
     words = np.ndarray(len(padded) - WORD + 1, np.dtype("<u8"), padded, strides=(1,))

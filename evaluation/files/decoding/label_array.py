@@ -72,7 +72,7 @@ def check_labels(
     labels = check_integers(array, where=where, shape_yx=shape_yx, expected=expected, first_row=first_row)
     if labels.size and labels.dtype.kind == "i" and labels.min() < 0:
         judged = np.where(np.isin(labels, [value for value in but if value < 0]), 0, labels) if but else labels
-        if faults := label_faults(judged, where, expected, first_row):
+        if faults := _label_faults(judged, where, expected, first_row):
             raise InputFault(*faults)
     return labels
 
@@ -88,14 +88,14 @@ def check_integers(
     if not plane.dtype.isnative:
         plane = plane.astype(plane.dtype.newbyteorder("="))
     if plane.dtype.kind == "f":
-        return whole_numbers(plane, where, expected, first_row)
+        return _whole_numbers(plane, where, expected, first_row)
     if plane.dtype == np.uint64 and plane.size and int(plane.max()) > LARGEST_LABEL:
-        raise InputFault(*label_faults(plane, where, expected, first_row))
+        raise InputFault(*_label_faults(plane, where, expected, first_row))
     integers: Integers = plane
     return integers
 
 
-def whole_numbers(plane: npt.NDArray[np.floating[Any]], where: str, expected: str, first_row: int) -> Integers:
+def _whole_numbers(plane: npt.NDArray[np.floating[Any]], where: str, expected: str, first_row: int) -> Integers:
     """Give floats as int32, or int64 if they need it. Raises InputFault if one of them is no whole number."""
     with np.errstate(invalid="ignore"):
         low, high = float(plane.min(initial=0)), float(plane.max(initial=0))
@@ -104,11 +104,11 @@ def whole_numbers(plane: npt.NDArray[np.floating[Any]], where: str, expected: st
         dtype: type[np.integer[Any]] = np.int32 if narrow else np.int64
         numbers: Integers | None = plane.astype(dtype) if fits else None
     if numbers is None or not np.array_equal(numbers, plane):
-        raise InputFault(*label_faults(plane, where, expected, first_row))
+        raise InputFault(*_label_faults(plane, where, expected, first_row))
     return numbers
 
 
-def label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row: int) -> list[Finding]:
+def _label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row: int) -> list[Finding]:
     """Give all that is wrong with the values of a label image, one finding for each kind of fault."""
     finite = np.isfinite(plane)
     values = plane if finite.all() else np.where(finite, plane, 0)

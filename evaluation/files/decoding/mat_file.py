@@ -59,10 +59,10 @@ class Variable:
     shape: tuple[int, ...]
     kind: str | None
     itemsize: int = 0  # bytes of a number, as its class says
-    member: Hdf5Member | None = None  # level 7.3 only
+    member: _Hdf5Member | None = None  # level 7.3 only
 
 
-class NotMatlab(Exception):
+class _NotMatlab(Exception):
     """The bytes are not those of a MATLAB file. Never leaves this module."""
 
 
@@ -81,17 +81,17 @@ class MatFile:
         self.where = where
         self.bytes_limit = bytes_limit
         size = stream_size(stream, where=where, bytes_limit=bytes_limit)
-        with matlab_damage_told(where):
-            if is_level_7_3(stream, size, where):
+        with _matlab_damage_told(where):
+            if _is_level_7_3(stream, size, where):
                 self.variables = [self.variable_of(member) for member in list_hdf5_members(stream)]
                 return
-            self.stream = without_compression(stream, size, where, bytes_limit)
-            self.variables = list_variables(self.stream)
+            self.stream = _without_compression(stream, size, where, bytes_limit)
+            self.variables = _list_variables(self.stream)
 
-    def variable_of(self, member: Hdf5Member) -> Variable:
+    def variable_of(self, member: _Hdf5Member) -> Variable:
         """Give a member of level 7.3 as a variable."""
         kind = member.kind
-        matlab_class = text_of(member.attributes.get("MATLAB_class"))
+        matlab_class = _text_of(member.attributes.get("MATLAB_class"))
         if "MATLAB_sparse" in member.attributes:
             kind = SPARSE
         elif matlab_class and matlab_class not in NUMBER_BYTES:
@@ -109,41 +109,41 @@ class MatFile:
 
         Raises InputFault: too-large, wrong-format, unsupported-format, unreadable-file.
         """
-        with matlab_damage_told(self.where):
+        with _matlab_damage_told(self.where):
             if variable.member is not None:
                 array = read_member(variable.member, where=self.where, bytes_limit=self.bytes_limit).T
             else:
                 count = math.prod(variable.shape)
                 if count > self.stream.seek(0, 2):
-                    raise NotMatlab(f"less data than an array of {count:,} numbers has")
+                    raise _NotMatlab(f"less data than an array of {count:,} numbers has")
                 check_bytes(count * variable.itemsize, "an array", self.where, self.bytes_limit)
-                array = read_variable(self.stream, variable.name)
+                array = _read_variable(self.stream, variable.name)
             if array.shape != variable.shape:
                 raise Damaged(f"an array of {array.shape} where {variable.shape} is said")
             return array
 
 
 @contextmanager
-def matlab_damage_told(where: str) -> Iterator[None]:
+def _matlab_damage_told(where: str) -> Iterator[None]:
     """Turn what readers raise about damaged files into findings."""
     try:
         with damage_told(where, "a MATLAB file of version 4, 6 or 7"):
             yield
-    except NotMatlab as error:
+    except _NotMatlab as error:
         raise refused("wrong-format", where, wording="other-than-matlab", got=str(error)) from None
     except Unsupported as error:
         raise refused("unsupported-format", where, wording="matlab", what=str(error)) from None
 
 
-def text_of(value: object) -> str:
+def _text_of(value: object) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value or "")
 
 
-def is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
+def _is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
     """Tell whether a file is of level 7.3, or else of 5. Raises InputFault, CutOff or NotMatlab for anything else."""
     head = stream.read(HDF5_START + len(HDF5_MAGIC))
     if not head:
-        raise NotMatlab("an empty file")
+        raise _NotMatlab("an empty file")
     if head[HDF5_START:] == HDF5_MAGIC and head.startswith(b"MATLAB"):
         return True
     if HDF5_MAGIC in (head[: len(HDF5_MAGIC)], head[HDF5_START:]):
@@ -152,13 +152,13 @@ def is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
         return False
     beginnings = [struct.unpack_from(f"{order}5i", head) for order in "<>"] if size >= 20 else []
     if any(kind in LEVEL_4 and 1 <= name_bytes <= MAX_NAME_BYTES for kind, *_, name_bytes in beginnings):
-        raise NotMatlab("a MATLAB file of version 4")
+        raise _NotMatlab("a MATLAB file of version 4")
     if head.startswith((b"MATLAB 5.0", b"MATLAB 7")):
         raise CutOff
-    raise NotMatlab("a text file of Octave" if head.startswith(b"# Created by Octave") else "not a MATLAB file")
+    raise _NotMatlab("a text file of Octave" if head.startswith(b"# Created by Octave") else "not a MATLAB file")
 
 
-def without_compression(stream: BinaryIO, size: int, where: str, bytes_limit: int) -> BinaryIO:
+def _without_compression(stream: BinaryIO, size: int, where: str, bytes_limit: int) -> BinaryIO:
     """Copy a file of level 5 so that no element is compressed, and all are as long as they say.
 
     (scipy.io takes twice the time for compressed ones, and the memory that a damaged one claims to need.)
@@ -182,15 +182,15 @@ def without_compression(stream: BinaryIO, size: int, where: str, bytes_limit: in
             kind, count = tag.unpack_from(piece.ljust(tag.size, b"\0"))
             piece = piece[tag.size :]
         if kind != MI_MATRIX or count != len(piece):
-            raise NotMatlab("a damaged header of a variable")
-        check_matrix(piece, tag)
+            raise _NotMatlab("a damaged header of a variable")
+        _check_matrix(piece, tag)
         pieces += [tag.pack(kind, count), piece]
         if len(pieces) > 2 * MAX_VARIABLES + 1:
-            raise NotMatlab(f"more than {MAX_VARIABLES:,} variables")
+            raise _NotMatlab(f"more than {MAX_VARIABLES:,} variables")
     return BytesIO(b"".join(pieces))
 
 
-def check_matrix(matrix: bytes, tag: struct.Struct) -> None:
+def _check_matrix(matrix: bytes, tag: struct.Struct) -> None:
     """Raise NotMatlab if the parts of a matrix (flags, dimensions, name, numbers) are longer than they can be."""
     position = 0
     for most in (8, 4 * MAX_AXES, MAX_NAME_BYTES, len(matrix)):
@@ -200,38 +200,38 @@ def check_matrix(matrix: bytes, tag: struct.Struct) -> None:
         count = 0 if kind >> 16 else count  # small data are packed into the tag
         position += tag.size + count + -count % 8
         if count > most or position > len(matrix) + 7:
-            raise NotMatlab("a damaged header of a variable")
+            raise _NotMatlab("a damaged header of a variable")
 
 
-def list_variables(stream: BinaryIO) -> list[Variable]:
+def _list_variables(stream: BinaryIO) -> list[Variable]:
     """Give the variables of a file of level 5 that have a name (a function workspace has none)."""
     from scipy.io import whosmat
 
-    with scipy_faults():
+    with _scipy_faults():
         listed = whosmat(stream)
     if len(listed) > MAX_VARIABLES:
-        raise NotMatlab(f"more than {MAX_VARIABLES:,} variables")
+        raise _NotMatlab(f"more than {MAX_VARIABLES:,} variables")
     variables = []
     for name, shape, matlab_class in listed:
         kind = None if matlab_class in NUMBER_BYTES else MATLAB_CLASSES.get(matlab_class, OBJECT)
         if kind is None and (len(shape) < 2 or min(shape) < 0 or len(shape) > MAX_AXES):
-            raise NotMatlab("a variable without usable dimensions")
+            raise _NotMatlab("a variable without usable dimensions")
         sizes = tuple(int(side) for side in shape)
         variables.append(Variable(name, sizes, kind, NUMBER_BYTES.get(matlab_class, 0)))
     return [variable for variable in variables if variable.name != "__function_workspace__"]
 
 
-def read_variable(stream: BinaryIO, name: str) -> npt.NDArray[Any]:
+def _read_variable(stream: BinaryIO, name: str) -> npt.NDArray[Any]:
     """Read the numbers of a variable of a file of level 5."""
     from scipy.io import loadmat
 
-    with scipy_faults():
+    with _scipy_faults():
         array: npt.NDArray[Any] = np.asarray(loadmat(stream, variable_names=[name])[name])
     return array
 
 
 @contextmanager
-def scipy_faults() -> Iterator[None]:
+def _scipy_faults() -> Iterator[None]:
     """Turn what scipy.io raises and warns of into CutOff or NotMatlab."""
     try:
         with warnings.catch_warnings():
@@ -242,7 +242,7 @@ def scipy_faults() -> Iterator[None]:
     except (*FORMAT_FAULTS, Warning) as error:
         if "Not enough bytes" in str(error):
             raise CutOff from None
-        raise NotMatlab("a damaged header of a variable") from None
+        raise _NotMatlab("a damaged header of a variable") from None
 
 
 # --- The label image in a MATLAB file: the variable of MoNuSAC's "n-ary masks", or the only one that can be it. -------
@@ -309,7 +309,7 @@ class Unsupported(Exception):
     """A part of HDF5 that is not read. Never leaves the readers of this package."""
 
 
-class Hdf5Member:
+class _Hdf5Member:
     """A member of the root group, or of one in it.
 
     name        its path from the root
@@ -334,15 +334,15 @@ class Hdf5Member:
                 raise Damaged("a variable without usable dimensions")
 
 
-def list_hdf5_members(stream: BinaryIO, *, nested: bool = False) -> list[Hdf5Member]:
+def list_hdf5_members(stream: BinaryIO, *, nested: bool = False) -> list[_Hdf5Member]:
     """Give the members of the root group but those that MATLAB keeps for itself; ``nested``: also those of all groups.
 
     Raises CutOff, Damaged.
     """
     import h5py
 
-    members: list[Hdf5Member] = []
-    with hdf5_damage():
+    members: list[_Hdf5Member] = []
+    with _hdf5_damage():
         file = h5py.File(stream, "r", driver="fileobj", locking=False)
         waiting: list[tuple[str, Any]] = [("", file)]
         while waiting:
@@ -353,30 +353,30 @@ def list_hdf5_members(stream: BinaryIO, *, nested: bool = False) -> list[Hdf5Mem
                 if name.startswith("#"):
                     continue
                 is_hard = type(group.get(name, getlink=True)) is h5py.HardLink
-                member = Hdf5Member(prefix + name, group[name] if is_hard else None)
+                member = _Hdf5Member(prefix + name, group[name] if is_hard else None)
                 members.append(member)
                 if nested and is_hard and isinstance(group[name], h5py.Group):
                     waiting.append((f"{prefix}{name}/", group[name]))
     return members
 
 
-def read_member(member: Hdf5Member, *, where: str, bytes_limit: int) -> npt.NDArray[Any]:
+def read_member(member: _Hdf5Member, *, where: str, bytes_limit: int) -> npt.NDArray[Any]:
     """Read the numbers of a member, in its shape. Raises InputFault (too-large), CutOff, Damaged, Unsupported."""
     dataset: Any = member.dataset
     needed = math.prod(member.shape) * dataset.dtype.itemsize
     check_bytes(needed, "an array", where, bytes_limit, dataset.dtype.name)
-    with hdf5_damage():
+    with _hdf5_damage():
         if dataset.is_virtual or dataset.external:
             raise Unsupported("data in another file")
         if dataset.chunks is not None:
-            check_chunks(dataset, needed)
+            _check_chunks(dataset, needed)
         elif dataset.id.get_storage_size() not in (0, needed):
             raise Damaged(f"{dataset.id.get_storage_size():,} bytes of data for an array of {needed:,}")
         numbers: npt.NDArray[Any] = np.asarray(dataset[()])
     return numbers.reshape(member.shape)
 
 
-def check_chunks(dataset: Any, needed: int) -> None:
+def _check_chunks(dataset: Any, needed: int) -> None:
     """Refuse chunks that lie beside the others, or give fewer or more bytes than they have: HDF5 itself does not."""
     plist, chunk = dataset.id.get_create_plist(), dataset.chunks
     filters = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
@@ -403,10 +403,10 @@ def check_chunks(dataset: Any, needed: int) -> None:
     for info in chunk_infos:
         if info.size > 2 * chunk_bytes + 1024:
             raise Damaged("a chunk that is too long")
-        check_size_of_chunk(dataset, info, filters, chunk_bytes)
+        _check_size_of_chunk(dataset, info, filters, chunk_bytes)
 
 
-def check_size_of_chunk(dataset: Any, info: Any, filters: list[int], chunk_bytes: int) -> None:
+def _check_size_of_chunk(dataset: Any, info: Any, filters: list[int], chunk_bytes: int) -> None:
     """Raise CutOff unless the bytes of a chunk are, or are inflated to, those of its numbers."""
     applied = [number for index, number in enumerate(filters) if not info.filter_mask >> index & 1]
     check_sum = 4 * (FLETCHER32 in applied)
@@ -421,7 +421,7 @@ def check_size_of_chunk(dataset: Any, info: Any, filters: list[int], chunk_bytes
 
 
 @contextmanager
-def hdf5_damage() -> Iterator[None]:
+def _hdf5_damage() -> Iterator[None]:
     """Turn what h5py raises into CutOff or Damaged."""
     try:
         yield

@@ -53,7 +53,7 @@ ZIP_FAULTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class NpyHeader:
+class _NpyHeader:
     """What a .npy file says of its array. ``fortran``: the first axis runs fastest."""
 
     shape: tuple[int, ...]
@@ -66,7 +66,7 @@ class NpyHeader:
         return self.dtype.kind == "O" and self.shape == ()
 
 
-def peek_npy(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
+def _peek_npy(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     """Describe the array of a .npy file. Raises CutOff, Damaged; to read it InputFault: too-large, unreadable-file."""
     source = Plain(stream)
     header = read_npy_header(source)
@@ -79,7 +79,7 @@ def peek_npy(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     return Pixels(where, header.shape, read, header.dtype)
 
 
-def read_npy_header(source: Plain) -> NpyHeader:
+def read_npy_header(source: Plain) -> _NpyHeader:
     """Read shape and type from the dictionary that a .npy file starts with; the source is left at the data."""
     start = source.read(8)
     if not start.startswith(streams.NPY_MAGIC):
@@ -97,25 +97,25 @@ def read_npy_header(source: Plain) -> NpyHeader:
         raise Damaged("no description of the array") from None
     if len(shape) > MAX_AXES or not all(type(size) is int and 0 <= size < MAX_SIDE for size in shape):
         raise Damaged("no usable shape")
-    return NpyHeader(shape, dtype, fortran)
+    return _NpyHeader(shape, dtype, fortran)
 
 
-def peek_npz(stream: BinaryIO, where: str, bytes_limit: int, *, names: Sequence[str] = ID_NAMES) -> Pixels:
+def _peek_npz(stream: BinaryIO, where: str, bytes_limit: int, *, names: Sequence[str] = ID_NAMES) -> Pixels:
     """Describe the only array of an .npz file, or the only one with one of the names. It is read where it lies.
 
-    Raises InputFault (no-mask-variable), CutOff, Damaged; reading as ``peek_npy``.
+    Raises InputFault (no-mask-variable), CutOff, Damaged; reading as ``_peek_npy``.
     """
     check_directory(stream)
-    with zip_damage_told():
+    with _zip_damage_told():
         archive = zipfile.ZipFile(stream)
-        member = choose_member(archive, where, names)
+        member = _choose_member(archive, where, names)
         if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise Damaged("an array that is encrypted, or compressed in another way than numpy does")
         array_file: Any = archive.open(member)  # it only has to read
-        pixels = peek_npy(array_file, f"{where}, {quote(member.filename)}", bytes_limit)
+        pixels = _peek_npy(array_file, f"{where}, {quote(member.filename)}", bytes_limit)
 
     def read() -> npt.NDArray[Any]:
-        with zip_damage_told():
+        with _zip_damage_told():
             array = pixels.read()
             if array_file.read(1):  # at its end the check sum is compared
                 raise CutOff
@@ -125,7 +125,7 @@ def peek_npz(stream: BinaryIO, where: str, bytes_limit: int, *, names: Sequence[
 
 
 @contextmanager
-def zip_damage_told() -> Iterator[None]:
+def _zip_damage_told() -> Iterator[None]:
     """Turn what zipfile raises into CutOff."""
     try:
         yield
@@ -159,7 +159,7 @@ def check_directory(stream: BinaryIO, most: int = DIRECTORY_BYTES) -> None:
     stream.seek(0)
 
 
-def choose_member(archive: zipfile.ZipFile, where: str, names: Sequence[str]) -> zipfile.ZipInfo:
+def _choose_member(archive: zipfile.ZipFile, where: str, names: Sequence[str]) -> zipfile.ZipInfo:
     """Find the array to read. Raises InputFault if it cannot be told."""
     members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
     named = [member for member in members if member.filename.removesuffix(".npy") in names]
@@ -187,7 +187,7 @@ GREY, PALETTE = 0, 3
 
 
 @dataclass(frozen=True, slots=True)
-class PngHeader:
+class _PngHeader:
     """What the header of a PNG says; ``bits`` are those of a sample."""
 
     height: int
@@ -205,7 +205,7 @@ class PngHeader:
         return (self.width * PNG_CHANNELS[self.colour_type] * self.bits + 7) // 8
 
 
-def peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: bool = False) -> Pixels:
+def _peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: bool = False) -> Pixels:
     """Describe the samples of a PNG as they stand in the file, uint8 or uint16: (H, W) if grey, else (H, W, channels).
 
     as_colours  a palette gives RGB, else its indices, of which 0 must be black then
@@ -216,15 +216,15 @@ def peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: bool
     """
     remaining_bytes = stream.seek(0, 2) - len(streams.PNG_MAGIC)
     stream.seek(len(streams.PNG_MAGIC))
-    kind, payload, remaining_bytes = read_png_chunk(stream, remaining_bytes)
-    header = read_png_header(kind, payload, where)
+    kind, payload, remaining_bytes = _read_png_chunk(stream, remaining_bytes)
+    header = _read_png_header(kind, payload, where)
     shape = (*header.shape, 3) if as_colours and header.colour_type == PALETTE else header.shape
     dtype = np.dtype(f"u{max(header.bits // 8, 1)}")
 
     def read() -> npt.NDArray[Any]:
         check_bytes(math.prod(shape) * dtype.itemsize, "an array", where, bytes_limit)
-        data, palette = read_png_data(stream, remaining_bytes, header)
-        samples = decode_png(header, data)
+        data, palette = _read_png_data(stream, remaining_bytes, header)
+        samples = _decode_png(header, data)
         if header.colour_type != PALETTE:
             return samples
         if samples.size and 3 * int(samples.max()) >= len(palette):
@@ -240,7 +240,7 @@ def peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: bool
     return Pixels(where, shape, read, dtype)
 
 
-def read_png_chunk(stream: BinaryIO, remaining_bytes: int) -> tuple[bytes, bytes, int]:
+def _read_png_chunk(stream: BinaryIO, remaining_bytes: int) -> tuple[bytes, bytes, int]:
     """Read kind and payload of the next chunk, and how many bytes of the file are left behind it."""
     size, kind = struct.unpack(">I4s", Plain(stream).read(8))
     remaining_bytes -= 12 + size
@@ -252,12 +252,12 @@ def read_png_chunk(stream: BinaryIO, remaining_bytes: int) -> tuple[bytes, bytes
     return kind, payload, remaining_bytes
 
 
-def read_png_data(stream: BinaryIO, remaining_bytes: int, header: PngHeader) -> tuple[bytes, bytes]:
+def _read_png_data(stream: BinaryIO, remaining_bytes: int, header: _PngHeader) -> tuple[bytes, bytes]:
     """Read the compressed data, and the palette: red, green, blue, red, …; from the chunks behind the header."""
     data: list[bytes] = []
     palette = b""
     for _ in range(PNG_CHUNKS - 1):
-        kind, payload, remaining_bytes = read_png_chunk(stream, remaining_bytes)
+        kind, payload, remaining_bytes = _read_png_chunk(stream, remaining_bytes)
         if kind == b"IDAT":
             data.append(payload)
         elif kind == b"IEND":
@@ -271,7 +271,7 @@ def read_png_data(stream: BinaryIO, remaining_bytes: int, header: PngHeader) -> 
     raise Damaged(f"more than {PNG_CHUNKS:,} chunks")
 
 
-def read_png_header(kind: bytes, payload: bytes, where: str) -> PngHeader:
+def _read_png_header(kind: bytes, payload: bytes, where: str) -> _PngHeader:
     """Read the first chunk of the file."""
     if kind != b"IHDR" or len(payload) != 13:
         raise Damaged("no header chunk")
@@ -283,10 +283,10 @@ def read_png_header(kind: bytes, payload: bytes, where: str) -> PngHeader:
         raise refused("unsupported-format", where, wording="png", got="an interlaced PNG", fix=advice)
     if not (1 <= width <= PNG_SIDE and 1 <= height <= PNG_SIDE):
         raise Damaged(f"{height:,} rows x {width:,} columns; 1 to {PNG_SIDE:,} are possible")
-    return PngHeader(height, width, bits, colour_type)
+    return _PngHeader(height, width, bits, colour_type)
 
 
-def decode_png(header: PngHeader, data: bytes) -> npt.NDArray[Any]:
+def _decode_png(header: _PngHeader, data: bytes) -> npt.NDArray[Any]:
     """Give the samples. Raises CutOff unless the data decompress to the rows of the image, each behind its filter."""
     from imagecodecs import DeflateError, PngError, deflate_decode, png_decode  # slow to import, and few need it
 
@@ -302,14 +302,16 @@ def decode_png(header: PngHeader, data: bytes) -> npt.NDArray[Any]:
             raise CutOff
         del rows
         samples: npt.NDArray[Any] = png_decode(
-            b"".join([streams.PNG_MAGIC, png_chunk(b"IHDR", ihdr), png_chunk(b"IDAT", data), png_chunk(b"IEND", b"")])
+            b"".join(
+                [streams.PNG_MAGIC, _png_chunk(b"IHDR", ihdr), _png_chunk(b"IDAT", data), _png_chunk(b"IEND", b"")]
+            )
         )
     except (DeflateError, PngError):
         raise CutOff from None
     return tiff.unpack_samples(samples, header.bits, header.width) if header.bits < 8 else samples.reshape(header.shape)
 
 
-def png_chunk(kind: bytes, payload: bytes) -> bytes:
+def _png_chunk(kind: bytes, payload: bytes) -> bytes:
     return struct.pack(">I", len(payload)) + kind + payload + struct.pack(">I", zlib.crc32(payload, zlib.crc32(kind)))
 
 
@@ -323,7 +325,7 @@ DOUBLE_SUFFIXES = (".nii.gz", ".zarr.zip")
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class _Container:
     """What looks at files with a suffix, how they start, and what they are called."""
 
     peek: Callable[..., Pixels]
@@ -332,15 +334,15 @@ class Container:
 
 
 CONTAINERS = {
-    ".npy": Container(peek_npy, (streams.NPY_MAGIC,), "a NumPy file"),
-    ".npz": Container(peek_npz, (streams.ZIP_MAGIC, streams.EMPTY_ZIP_MAGIC), "a NumPy file of arrays (.npz)"),
-    ".png": Container(peek_png, (streams.PNG_MAGIC,), "a PNG file"),
-    ".tif": Container(tiff.peek_tiff, streams.TIFF_MAGICS, "a TIFF file"),
-    ".tiff": Container(tiff.peek_tiff, streams.TIFF_MAGICS, "a TIFF file"),
-    ".mha": Container(itk.peek_mha, streams.MHA_MAGICS, "a MetaImage file"),
-    ".nii": Container(itk.peek_nifti, itk.NIFTI_MAGICS, "a NIfTI file"),
-    ".nii.gz": Container(itk.peek_nifti, itk.NIFTI_MAGICS, "a NIfTI file"),
-    ".nrrd": Container(itk.peek_nrrd, (itk.NRRD_MAGIC,), "an NRRD file"),
+    ".npy": _Container(_peek_npy, (streams.NPY_MAGIC,), "a NumPy file"),
+    ".npz": _Container(_peek_npz, (streams.ZIP_MAGIC, streams.EMPTY_ZIP_MAGIC), "a NumPy file of arrays (.npz)"),
+    ".png": _Container(_peek_png, (streams.PNG_MAGIC,), "a PNG file"),
+    ".tif": _Container(tiff.peek_tiff, streams.TIFF_MAGICS, "a TIFF file"),
+    ".tiff": _Container(tiff.peek_tiff, streams.TIFF_MAGICS, "a TIFF file"),
+    ".mha": _Container(itk.peek_mha, streams.MHA_MAGICS, "a MetaImage file"),
+    ".nii": _Container(itk.peek_nifti, itk.NIFTI_MAGICS, "a NIfTI file"),
+    ".nii.gz": _Container(itk.peek_nifti, itk.NIFTI_MAGICS, "a NIfTI file"),
+    ".nrrd": _Container(itk.peek_nrrd, (itk.NRRD_MAGIC,), "an NRRD file"),
 }
 
 
@@ -352,7 +354,7 @@ def peek(stream: BinaryIO, suffix: str, where: str, bytes_limit: int, **options:
     """
     stream_size(stream, where=where, bytes_limit=bytes_limit)
     if suffix not in CONTAINERS:
-        refuse_suffix(suffix, stream.read(streams.HEAD_BYTES), where)
+        _refuse_suffix(suffix, stream.read(streams.HEAD_BYTES), where)
     container = CONTAINERS[suffix]
     streams.check_content(stream, where=where, magics=container.magics, name=container.name)
     with damage_told(where, container.name):
@@ -407,7 +409,7 @@ def suffix_of(name: str) -> str:
     return double or PurePosixPath(name).suffix.lower()
 
 
-def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
+def _refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
     if suffix in PICKLE_SUFFIXES or head.startswith(streams.PICKLES):
         raise refused("pickle", where)
     fix = "Write the labels as .npy, .png, .tif or .mha."

@@ -91,11 +91,11 @@ def from_plain(value: Any, buffers: Sequence[npt.NDArray[np.uint8]]) -> Any:
     if kind not in RECORDS:
         raise ValueError(f"a record {kind!r}")
     record = RECORDS[kind](*(from_plain(item, buffers) for item in items))
-    check_record(record)
+    _check_record(record)
     return record
 
 
-def check_record(record: Any) -> None:
+def _check_record(record: Any) -> None:
     """Raise ValueError, or TypeError, for a record that is not as its class describes it."""
     sizes: dict[str, int] = {}
     for part in filter(None, ARRAYS.get(type(record).__name__, "").split(", ")):
@@ -122,12 +122,14 @@ def check_record(record: Any) -> None:
         case Outlines():
             rings, start = len(record.ring_instance), record.ring_start
             is_sound = len(start) == rings + 1 and start[0] == 0 and start[-1] == len(record.points_xy)
-            is_sound &= ascend(start) and ascend(record.ring_instance) and are_below(record.ring_instance, len(record))
+            is_sound &= (
+                _ascend(start) and _ascend(record.ring_instance) and _are_below(record.ring_instance, len(record))
+            )
         case Instances():
-            is_sound = are_runs(record.run_start, record.run_stop, record.shape_yx) and ascend(record.run_start)
-            is_sound &= are_below(record.run_instance, len(record))
+            is_sound = _are_runs(record.run_start, record.run_stop, record.shape_yx) and _ascend(record.run_start)
+            is_sound &= _are_below(record.run_instance, len(record))
         case LabelRuns():
-            is_sound = are_runs(record.start, record.stop, record.shape_yx) and ascend(record.start)
+            is_sound = _are_runs(record.start, record.stop, record.shape_yx) and _ascend(record.start)
             is_sound &= bool(np.all(record.start[1:] >= record.stop[:-1]))
         case LabelImage(labels=LabelRuns(), class_id=int(), class_map=LabelRuns() | None, source=str()):
             is_sound = True
@@ -139,16 +141,16 @@ def check_record(record: Any) -> None:
         raise ValueError(f"a record {type(record).__name__}")
 
 
-def ascend(numbers: npt.NDArray[Any]) -> bool:
+def _ascend(numbers: npt.NDArray[Any]) -> bool:
     return bool(np.all(numbers[1:] >= numbers[:-1]))
 
 
-def are_below(numbers: npt.NDArray[Any], size: int) -> bool:
+def _are_below(numbers: npt.NDArray[Any], size: int) -> bool:
     return bool(np.all((numbers >= 0) & (numbers < size)))
 
 
-def are_runs(start: npt.NDArray[Any], stop: npt.NDArray[Any], shape_yx: tuple[int, int]) -> bool:
+def _are_runs(start: npt.NDArray[Any], stop: npt.NDArray[Any], shape_yx: tuple[int, int]) -> bool:
     """Tell whether runs are not empty and lie in an image, each in a row of it."""
     height, width = shape_yx
-    inside = are_below(start, height * width) and are_below(stop - 1, height * width)
+    inside = _are_below(start, height * width) and _are_below(stop - 1, height * width)
     return inside and bool(np.all((start < stop) & (start // width == (stop - 1) // width)))

@@ -49,7 +49,7 @@ class Ring:
         return len(self.points_xy)
 
 
-class Geometry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class _Geometry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """A geometry without its coordinates, which have a number instead."""
 
     type: Literal["Polygon", "MultiPolygon"]
@@ -62,7 +62,7 @@ class Feature(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """A feature with nothing in it that lies deeper than software writes it, and no feature in it."""
 
     type: Literal["Feature"]
-    geometry: Geometry
+    geometry: _Geometry
     properties: dict[str, PropertyValue] | None = None
     id: str | Integer | None = None
     nucleusGeometry: None = None  # would go before the geometry
@@ -86,7 +86,7 @@ class Polygons:
 
 
 @cache
-def decoder() -> msgspec.json.Decoder[list[Feature]]:
+def _decoder() -> msgspec.json.Decoder[list[Feature]]:
     return msgspec.json.Decoder(list[Feature])
 
 
@@ -100,31 +100,31 @@ def decode_polygons(text: bytes, without_nan: Callable[[bytes], bytes | bytearra
     >>> decode_polygons(text).points_xy.tolist()
     [[1.0, 2.0], [3.0, 4.5]]
     """
-    rest, coordinates = take_out(text)
+    rest, coordinates = _take_out(text)
     try:
         try:
-            features = decoder().decode(rest)
+            features = _decoder().decode(rest)
         except msgspec.MsgspecError:
             if (repaired := without_nan(rest)) is rest:
                 return None
-            features = decoder().decode(repaired)
+            features = _decoder().decode(repaired)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     are_all = len(features) == len(coordinates) == rest.count(b'"coordinates"')
     if not (coordinates and are_all) or (b"\\" in rest and ESCAPED_LETTER.search(rest)):
         return None
-    if not has_each_key_once(rest, features):
+    if not _has_each_key_once(rest, features):
         return None
     joined = b":,".join(coordinates)
-    rings = find_rings(b"," + joined.translate(None, NUMBERS_AND_BLANKS), features)
-    points_xy = None if rings is None else parse_positions(joined)
+    rings = _find_rings(b"," + joined.translate(None, NUMBERS_AND_BLANKS), features)
+    points_xy = None if rings is None else _parse_positions(joined)
     return None if rings is None or points_xy is None else Polygons(features, points_xy, *rings)
 
 
-def take_out(text: bytes) -> tuple[bytes, list[bytes]]:
+def _take_out(text: bytes) -> tuple[bytes, list[bytes]]:
     """Write the text as a list with 0 in the place of coordinates, and give the coordinates.
 
-    >>> take_out(b'{"coordinates": [[1, 2]]}')
+    >>> _take_out(b'{"coordinates": [[1, 2]]}')
     (b'[{"coordinates":0}]', [b' [[1, 2]]'])
     """
     rest, coordinates, stop = [], [], 0
@@ -141,7 +141,7 @@ def take_out(text: bytes) -> tuple[bytes, list[bytes]]:
     return b"[" + (COORDINATES + b"0").join(rest) + b"]", coordinates
 
 
-def find_rings(structure: bytes, features: list[Feature]) -> tuple[Int64, Int64, Bool, int] | None:
+def _find_rings(structure: bytes, features: list[Feature]) -> tuple[Int64, Int64, Bool, int] | None:
     """Find the size of each ring, the index of its feature, whether it is a hole, and the most parts of a feature.
 
     None if brackets and commas are not those of polygons with two numbers for each vertex.
@@ -152,7 +152,7 @@ def find_rings(structure: bytes, features: list[Feature]) -> tuple[Int64, Int64,
     kinds = [feature.geometry.type for feature in features]
     if len(texts) != len(kinds):
         return None
-    plain = {length: b",[[%b]]" % brackets_of_vertices(length // len(VERTEX) - 1) for length in set(map(len, texts))}
+    plain = {length: b",[[%b]]" % _brackets_of_vertices(length // len(VERTEX) - 1) for length in set(map(len, texts))}
     if min(plain) >= 2 * len(VERTEX) and "MultiPolygon" not in kinds and texts == [plain[len(text)] for text in texts]:
         size = np.fromiter(map(len, texts), np.int64, len(texts)) // len(VERTEX) - 1
         return size, np.arange(len(size)), np.zeros(len(size), np.bool_), 1
@@ -178,18 +178,18 @@ def find_rings(structure: bytes, features: list[Feature]) -> tuple[Int64, Int64,
             feature_of += [index] * len(rings)
             is_hole += [False] + [True] * (len(rings) - 1)
     joined = b"],[".join(bodies)
-    if not joined or joined != brackets_of_vertices((len(joined) + 3) // len(VERTEX))[1:-1]:
+    if not joined or joined != _brackets_of_vertices((len(joined) + 3) // len(VERTEX))[1:-1]:
         return None
     size = (np.fromiter(map(len, bodies), np.int64, len(bodies)) + 3) // len(VERTEX)
     return size, np.array(feature_of, np.int64), np.array(is_hole, np.bool_), most_parts
 
 
-def brackets_of_vertices(count: int) -> bytes:
+def _brackets_of_vertices(count: int) -> bytes:
     """Write brackets and commas of so many vertices, at least one."""
     return (VERTEX * count)[:-1]
 
 
-def has_each_key_once(text: bytes, features: list[Feature]) -> bool:
+def _has_each_key_once(text: bytes, features: list[Feature]) -> bool:
     """Tell whether no object in the text has a key twice; as a rule there are as many colons as keys were found."""
     of_features = [feature.properties for feature in features if feature.properties is not None]
     keys = 4 * len(features) + sum(feature.id is not None for feature in features)
@@ -201,12 +201,12 @@ def has_each_key_once(text: bytes, features: list[Feature]) -> bool:
     return repeated_key(text) is None
 
 
-def parse_positions(text: bytes) -> Float64 | None:
+def _parse_positions(text: bytes) -> Float64 | None:
     """Parse the numbers of coordinates, two by two; None if some do not stand inside of the innermost brackets.
 
     text   coordinates whose brackets and commas are those of positions
 
-    >>> parse_positions(b"[[1, 2], [3, 4.5]]").tolist(), parse_positions(b"[[1, ]2, [3, 4.5]]")
+    >>> _parse_positions(b"[[1, 2], [3, 4.5]]").tolist(), _parse_positions(b"[[1, ]2, [3, 4.5]]")
     ([[1.0, 2.0], [3.0, 4.5]], None)
     """
     data = np.frombuffer(text, np.uint8)

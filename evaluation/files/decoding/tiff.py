@@ -36,7 +36,7 @@ BAND_PX = 1 << 23  # of an image that is decoded in bands of rows
 
 
 @dataclass(frozen=True, slots=True)
-class PageLayout:
+class _PageLayout:
     """How the pixels of a page lie in the file.
 
     samples   numbers of a pixel that lie together; ``planes`` is how often the image is there, for others
@@ -92,10 +92,10 @@ def peek_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     if len(pages) == 1 and (stacked := first.images()) > 1:
         raise refused("several-images", where, got=f"a stack of {stacked:,} images")
 
-    def layouts() -> list[PageLayout]:
+    def layouts() -> list[_PageLayout]:
         if any(page.shape != first.shape for page in pages):
             raise Damaged("pages of different sizes")
-        of_pages = [page_layout(page, where) for page in pages]
+        of_pages = [_page_layout(page, where) for page in pages]
         if of_pages[0].dtype != of_pages[-1].dtype:
             raise unsupported(where, f"{of_pages[0].dtype.name} and {of_pages[-1].dtype.name} side by side")
         check_bytes(max(layout.tile_bytes for layout in of_pages), "a tile", where, bytes_limit)  # wider than it
@@ -105,25 +105,25 @@ def peek_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
         of_pages = layouts()
         check_bytes(sum(layout.array_bytes for layout in of_pages), "an image", where, bytes_limit)
         arrays = [
-            decode_rows(page, layout, find_segments(page, layout), 0, empty_rows(layout, page.height))
+            _decode_rows(page, layout, _find_segments(page, layout), 0, _empty_rows(layout, page.height))
             for page, layout in zip(pages, of_pages, strict=True)
         ]
         return arrays[0] if len(arrays) == 1 else np.stack(arrays)
 
     def bands() -> Iterator[npt.NDArray[Any]]:
         (layout,) = layouts()
-        layout, segments = cut_strip(layout, find_segments(first, layout))
+        layout, segments = _cut_strip(layout, _find_segments(first, layout))
         rows = max(1, BAND_PX // (first.width * layout.segment_yx[0])) * layout.segment_yx[0]
         check_bytes(layout.array_bytes // first.height * min(rows, first.height), "a strip", where, bytes_limit)
-        band = empty_rows(layout, min(rows, first.height))  # gone when the next one is asked for
+        band = _empty_rows(layout, min(rows, first.height))  # gone when the next one is asked for
         for row in range(0, first.height, rows):
-            yield decode_rows(first, layout, segments, row, band[:, : first.height - row])
+            yield _decode_rows(first, layout, segments, row, band[:, : first.height - row])
 
     shape = first.shape if len(pages) == 1 else (len(pages), *first.shape)
     return Pixels(where, shape, read, pages=len(pages), bands=bands)
 
 
-def page_layout(page: TiffPage, where: str) -> PageLayout:
+def _page_layout(page: _TiffPage, where: str) -> _PageLayout:
     """Tell how a page of the right size is stored. Raises InputFault if it is not supported, Damaged if impossible."""
     compression, predictor = page.value(Tag.COMPRESSION, NONE), page.value(Tag.PREDICTOR, NO_PREDICTOR)
     bits = page.value(Tag.BITS_PER_SAMPLE, 1)
@@ -148,14 +148,14 @@ def page_layout(page: TiffPage, where: str) -> PageLayout:
     else:
         segment_yx = min(page.value(Tag.ROWS_PER_STRIP, page.height), page.height), page.width
     if is_tiled:
-        check_tile_size(page, shape_yx, segment_yx)
+        _check_tile_size(page, shape_yx, segment_yx)
     elif segment_yx[0] < 1:
         raise Damaged("strips without rows")
     samples, planes = (1, page.samples) if page.is_separate else (page.samples, 1)
-    return PageLayout(shape_yx, samples, planes, bits, dtype, compression, predictor, is_tiled, segment_yx)
+    return _PageLayout(shape_yx, samples, planes, bits, dtype, compression, predictor, is_tiled, segment_yx)
 
 
-def check_tile_size(page: TiffPage, shape_yx: tuple[int, int], segment_yx: tuple[int, int]) -> None:
+def _check_tile_size(page: _TiffPage, shape_yx: tuple[int, int], segment_yx: tuple[int, int]) -> None:
     """Refuse tiles far larger than the image, and tiny ones that would take for ever."""
     multiples = all(size >= 16 and size % 16 == 0 for size in segment_yx)
     padded = [math.ceil(size / max(tile, 1)) * tile for size, tile in zip(shape_yx, segment_yx, strict=True)]
@@ -168,7 +168,7 @@ def unsupported(where: str, what: str) -> InputFault:
     return refused("unsupported-format", where, wording="tiff", what=what)
 
 
-def find_segments(page: TiffPage, layout: PageLayout) -> Int64:
+def _find_segments(page: _TiffPage, layout: _PageLayout) -> Int64:
     """Tell where the strips or tiles of a page lie in the file and how many bytes they take, int64 (2, S); plane by
     plane, row by row. Raises CutOff if the header does not tell it of all.
     """
@@ -180,7 +180,7 @@ def find_segments(page: TiffPage, layout: PageLayout) -> Int64:
     return np.stack([offset, size])
 
 
-def cut_strip(layout: PageLayout, segments: Int64) -> tuple[PageLayout, Int64]:
+def _cut_strip(layout: _PageLayout, segments: Int64) -> tuple[_PageLayout, Int64]:
     """Cut an image that is one strip of plain numbers into several strips; any other stays as it is."""
     height, width = layout.shape_yx
     rows = max(1, BAND_PX // width)
@@ -192,7 +192,7 @@ def cut_strip(layout: PageLayout, segments: Int64) -> tuple[PageLayout, Int64]:
     return replace(layout, segment_yx=(rows, width)), np.stack([offsets, size - first])
 
 
-def empty_rows(layout: PageLayout, rows: int) -> npt.NDArray[Any]:
+def _empty_rows(layout: _PageLayout, rows: int) -> npt.NDArray[Any]:
     """Make an array for rows of a page, (planes, rows, W, samples), without the last axis if that is one number.
 
     (An axis of one number would slow down every copy.)
@@ -201,8 +201,8 @@ def empty_rows(layout: PageLayout, rows: int) -> npt.NDArray[Any]:
     return np.empty(shape[:3] if layout.samples == 1 else shape, layout.dtype.newbyteorder("="))
 
 
-def decode_rows(
-    page: TiffPage, layout: PageLayout, segments: Int64, first: int, image: npt.NDArray[Any]
+def _decode_rows(
+    page: _TiffPage, layout: _PageLayout, segments: Int64, first: int, image: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
     """Fill an image with the rows of a page from the ``first`` on, in the byte order of the machine; without its axis
     of planes if there is one.
@@ -216,12 +216,12 @@ def decode_rows(
         area = image[plane, i * down - first : (i + 1) * down - first, j * across : (j + 1) * across]
         rows = down if layout.is_tiled else len(area)
         offset, size = segments[:, (plane * below + i) * beside + j].tolist()
-        data = read_segment(page, layout, offset, size, rows)
+        data = _read_segment(page, layout, offset, size, rows)
         area[...] = numbers(data, layout, rows).reshape(rows, across, *image.shape[3:])[: len(area), : area.shape[1]]
     return image[0] if layout.planes == 1 else image
 
 
-def read_segment(page: TiffPage, layout: PageLayout, offset: int, size: int, rows: int) -> bytes:
+def _read_segment(page: _TiffPage, layout: _PageLayout, offset: int, size: int, rows: int) -> bytes:
     """Read the bytes of the rows of a strip or tile, decompressed.
 
     The last strip may have been written at its full height. Raises CutOff if there are fewer or more bytes; compressed
@@ -258,7 +258,7 @@ def decompress(data: bytes, compression: int, most: int) -> bytes:
         raise CutOff from None
 
 
-def numbers(data: bytes, layout: PageLayout, rows: int) -> npt.NDArray[Any]:
+def numbers(data: bytes, layout: _PageLayout, rows: int) -> npt.NDArray[Any]:
     """Make the numbers of a strip or tile, (rows, width of it, samples), with the predictor undone."""
     width = layout.segment_yx[1]
     if layout.bits < 8:
@@ -305,7 +305,7 @@ Tag = IntEnum("Tag", {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class _Entry:
     """Where the values of a tag lie in the file."""
 
     kind: int
@@ -313,10 +313,10 @@ class Entry:
     position: int
 
 
-class TiffPage:
+class _TiffPage:
     """The tags of a page. Every method raises Damaged or CutOff if the file does not hold what it claims."""
 
-    def __init__(self, file: TiffFile, entries: dict[int, Entry], next_offset: int) -> None:
+    def __init__(self, file: TiffFile, entries: dict[int, _Entry], next_offset: int) -> None:
         self.file = file
         self.entries = entries
         self.next_offset = next_offset
@@ -332,7 +332,7 @@ class TiffPage:
 
     def values(self, tag: Tag, most: int) -> npt.NDArray[np.unsignedinteger[Any]]:
         """Read all values of a tag of whole numbers; none if it is missing."""
-        entry = self.entries.get(tag, Entry(1, 0, 0))
+        entry = self.entries.get(tag, _Entry(1, 0, 0))
         if entry.kind not in WHOLE_NUMBERS:
             raise Damaged(f"tag {int(tag)} of type {entry.kind}")
         if entry.count > most:
@@ -373,7 +373,7 @@ class TiffPage:
 
     def images(self) -> int:
         """Tell how many images it stands for: ImageJ and tifffile write stacks with one header and a note about it."""
-        entry = self.entries.get(Tag.DESCRIPTION, Entry(2, 0, 0))
+        entry = self.entries.get(Tag.DESCRIPTION, _Entry(2, 0, 0))
         text = self.file.read(entry.position, min(entry.count, DESCRIPTION_BYTES))
         imagej = re.match(rb"ImageJ=.*?^images=(\d{1,9})$", text, re.DOTALL | re.MULTILINE)
         if imagej:
@@ -410,9 +410,9 @@ class TiffFile:
         """Read the number at a place; it has as many bytes as an offset."""
         return int(struct.unpack(self.number, self.read(position, self.number_bytes))[0])
 
-    def pages(self) -> list[TiffPage]:
+    def pages(self) -> list[_TiffPage]:
         """Give the first 64 pages, in order; there is one at least."""
-        pages: list[TiffPage] = []
+        pages: list[_TiffPage] = []
         offsets_seen: set[int] = set()
         offset = self.first_offset
         while offset and len(pages) < MAX_PAGES:
@@ -425,7 +425,7 @@ class TiffFile:
             raise Damaged("no page")
         return pages
 
-    def page_at(self, offset: int) -> TiffPage:
+    def page_at(self, offset: int) -> _TiffPage:
         count_type, count_bytes, entry_bytes = (self.number, 8, 20) if self.is_big else (f"{self.order}H", 2, 12)
         (tags,) = struct.unpack(count_type, self.read(offset, count_bytes))
         if tags > MAX_TAGS:
@@ -433,7 +433,7 @@ class TiffFile:
         start = offset + count_bytes
         table = self.read(start, tags * entry_bytes)
         next_offset = self.number_at(start + len(table))
-        entries: dict[int, Entry] = {}
+        entries: dict[int, _Entry] = {}
         for index in range(tags):
             start_of_entry = index * entry_bytes
             tag, kind, count, offset = struct.unpack_from(f"{self.order}HH{self.number[1:] * 2}", table, start_of_entry)
@@ -443,8 +443,8 @@ class TiffFile:
                 raise Damaged(f"tag {tag} twice")
             is_inline = count * np.dtype(WHOLE_NUMBERS.get(kind, "u1")).itemsize <= self.number_bytes
             inline = start + start_of_entry + entry_bytes - self.number_bytes
-            entries[tag] = Entry(kind, count, inline if is_inline else offset)
-        return TiffPage(self, entries, next_offset)
+            entries[tag] = _Entry(kind, count, inline if is_inline else offset)
+        return _TiffPage(self, entries, next_offset)
 
 
 KNOWN_TAGS = frozenset(Tag)

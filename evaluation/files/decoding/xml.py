@@ -123,7 +123,7 @@ def read_elements(
     """
     where, software = vertices.where, dialect.software
     plain = PlainVertices(dialect.holder[-1], dialect.vertex, dialect.columns)
-    parser = make_parser(dialect, vertices, opened, plain)
+    parser = _make_parser(dialect, vertices, opened, plain)
     chunks = plain_chunks(stream, where, vertices.limits.bytes_per_file)
     fed = 0
     try:
@@ -148,24 +148,24 @@ def read_elements(
     vertices.convert()
 
 
-class KnownElement:
+class _KnownElement:
     """An element that a dialect knows: what to call when it opens, and the elements in it that are known too."""
 
     __slots__ = ("inner", "opened")
 
     def __init__(self) -> None:
         self.opened: Opened | None = None
-        self.inner: dict[str, KnownElement] = {}
+        self.inner: dict[str, _KnownElement] = {}
 
-    def find(self, path: tuple[str, ...]) -> KnownElement:
+    def find(self, path: tuple[str, ...]) -> _KnownElement:
         """Find the element at a path below; from now on it is known."""
-        return self.inner.setdefault(path[0], KnownElement()).find(path[1:]) if path else self
+        return self.inner.setdefault(path[0], _KnownElement()).find(path[1:]) if path else self
 
 
-UNKNOWN_ELEMENT = KnownElement()
+UNKNOWN_ELEMENT = _KnownElement()
 
 
-def make_parser(
+def _make_parser(
     dialect: Dialect, vertices: Vertices, opened: Mapping[tuple[str, ...], Opened], plain: PlainVertices
 ) -> expat.XMLParserType:
     """Make an expat parser that collects vertices, and refuses whatever a stranger could misuse."""
@@ -174,7 +174,7 @@ def make_parser(
     parser.ordered_attributes = True  # a list [name, value, …]: a fifth less time than a dictionary for each vertex
     columns, stop = list(dialect.columns), 2 * len(dialect.columns)
     vertex, root = dialect.vertex, dialect.root
-    document = KnownElement()
+    document = _KnownElement()
     holder = document.find(dialect.holder)
     for path, call in opened.items():
         document.find(path).opened = call

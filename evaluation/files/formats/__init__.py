@@ -116,7 +116,7 @@ def read_annotations(
     read = format_of(request.rules.format).read
     if read is None:
         raise ValueError(f"{request.rules.format} has no files of one case")
-    with memory_told(request):
+    with _memory_told(request):
         return read(stream, request, case, **companions)
 
 
@@ -128,11 +128,11 @@ def read_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case
     read_all = format_of(request.rules.format).read_all
     if read_all is None:
         raise ValueError(f"{request.rules.format} has no files of all cases")
-    with memory_told(request):
+    with _memory_told(request):
         return read_all(stream, request, cases)
 
 
-def memory_told(request: Request) -> AbstractContextManager[None]:
+def _memory_told(request: Request) -> AbstractContextManager[None]:
     """Turn MemoryError of a reader of text into a finding; readers of pixels do that themselves."""
     return nullcontext() if request.rules.dense else damage_told(request.where, "a text", fix="Split the file.")
 
@@ -151,7 +151,7 @@ def begin_annotations(
     """
     streams = [stream, *(opened for opened, _ in companions.values())]
     wheres = {key: where for key, (_, where) in companions.items()}
-    bounds, writes = bounds_for(streams, request, [case]), request.name.lower().endswith(BY_NAME)
+    bounds, writes = _bounds_for(streams, request, [case]), request.name.lower().endswith(BY_NAME)
     task, arguments = f"{__name__}:yield_annotations", (request, case, wheres)
     answers = decode(task, streams, arguments, where=request.where, owner=owner, bounds=bounds, writes=writes)
 
@@ -159,12 +159,12 @@ def begin_annotations(
         annotations = next(answers, None)
         if next(answers, None) is not None:
             raise broke_off(request.where, 0)
-        return checked(annotations, request, case)
+        return _checked(annotations, request, case)
 
     return wait
 
 
-def checked(annotations: Any, request: Request, case: Case) -> Annotations:
+def _checked(annotations: Any, request: Request, case: Case) -> Annotations:
     """Check that a decoder's answer is one that a reader can give: images of the right size, and classes that exist.
 
     Raises InputFault.
@@ -200,26 +200,26 @@ def yield_annotations(
 
 def read_collection_guarded(stream: BinaryIO, request: Request, cases: Mapping[str, Case], *, owner: str) -> Collection:
     """Read a collection in another process; its cases can be gone through once, in their order."""
-    bounds, task = bounds_for([stream], request, list(cases.values())), f"{__name__}:yield_collection"
+    bounds, task = _bounds_for([stream], request, list(cases.values())), f"{__name__}:yield_collection"
     answers = decode(task, [stream], (request, dict(cases)), where=request.where, owner=owner, bounds=bounds)
     by_name = {case.name: case for case in cases.values()}
 
     def decode_next(name: str) -> Annotations:
         """Wait for the answer about a case; those about cases before it, which are not wanted, are skipped."""
         answer = next((answer for present, answer in present_answers if present == name), None)
-        if isinstance(answer, tuple) and answer and are_findings(answer):
+        if isinstance(answer, tuple) and answer and _are_findings(answer):
             raise InputFault(*answer)
-        return checked(answer, request, by_name[name])
+        return _checked(answer, request, by_name[name])
 
     match next(answers, None):
         case (tuple(names), Mapping() as unknown, tuple(findings)) if set(names) <= by_name.keys():
             present_answers = zip(names, answers, strict=False)
-            if all(type(count) is int for count in unknown.values()) and are_findings(findings):
+            if all(type(count) is int for count in unknown.values()) and _are_findings(findings):
                 return Collection(CasesOnDemand(names, decode_next), unknown, findings)
     raise broke_off(request.where, 0)
 
 
-def are_findings(items: Iterable[Any]) -> bool:
+def _are_findings(items: Iterable[Any]) -> bool:
     return all(isinstance(item, Finding) for item in items)
 
 
@@ -236,7 +236,7 @@ def yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mappi
             yield fault.findings
 
 
-def bounds_for(streams: Sequence[BinaryIO], request: Request, cases: Sequence[Case]) -> Bounds:
+def _bounds_for(streams: Sequence[BinaryIO], request: Request, cases: Sequence[Case]) -> Bounds:
     """Bound the decoding of files by their size and by that of the images."""
     file_bytes = sum(stream.seek(0, os.SEEK_END) for stream in streams)
     pixels = sum(case.height * case.width for case in cases)

@@ -68,7 +68,7 @@ class ListSheet(Sheet):
         return self.checked_columns(self.class_id, self.source_id, probability, class_probability)
 
 
-class ClassProbabilities:
+class _ClassProbabilities:
     """The class probabilities of nuclei, as they come: objects with a number for each class, by its name or an alias.
 
     Where no classes are asked for, as in the conversion of a single file, they are left aside.
@@ -163,7 +163,7 @@ class NucleusLists(ListSheet):
         self.ring_number: list[int] = []
         self.ring_instance: list[int] = []
         self.ring_is_hole: list[bool] = []
-        self.class_probabilities = ClassProbabilities(self)
+        self.class_probabilities = _ClassProbabilities(self)
         self.vertices = 0
         self.points_xy: list[Float64] = [np.empty((0, 2))]
         self.ring_size: list[Int64] = [np.empty(0, np.int64)]
@@ -278,7 +278,7 @@ class NucleusLists(ListSheet):
             positions: Any = numbers
         else:
             positions = list(chain.from_iterable(self.rings))
-            numbers = points_of(positions)
+            numbers = _points_of(positions)
         points = to_px(numbers, *self.scale)
         self.check_positions(~np.all(are_coordinates(points), axis=1), size, positions)
         self.keep(points, size)
@@ -294,7 +294,7 @@ class NucleusLists(ListSheet):
     def keep(self, points: Float64, size: Int64) -> None:
         """Add the vertices of rings, in px, to those of the file."""
         if self.closed:
-            points, size = without_closing_vertices(points, size)
+            points, size = _without_closing_vertices(points, size)
         self.points_xy.append(points)
         self.ring_size.append(size)
 
@@ -328,10 +328,10 @@ class NucleusLists(ListSheet):
         return Annotations((outlines,), tuple(self.left_out.findings()))
 
 
-def points_of(positions: list[Any]) -> Float64:
+def _points_of(positions: list[Any]) -> Float64:
     """Make float64 (V, 2) of positions [x, y] or [x, y, z]; NaN of what is none.
 
-    >>> points_of([[1, 2], [3, 4.5, 0], [True, 1]]).tolist()
+    >>> _points_of([[1, 2], [3, 4.5, 0], [True, 1]]).tolist()
     [[1.0, 2.0], [3.0, 4.5], [nan, nan]]
     """
     if set(map(type, positions)) == {list}:
@@ -339,16 +339,16 @@ def points_of(positions: list[Any]) -> Float64:
         sizes = set(map(len, positions))
         if len(sizes) == 1 and min(sizes) >= 2 and NUMBERS.issuperset(map(type, numbers)):
             return np.array(numbers, np.float64).reshape(len(positions), -1)[:, :2]
-    return np.array([xy_or_nan(position) for position in positions], np.float64).reshape(-1, 2)
+    return np.array([_xy_or_nan(position) for position in positions], np.float64).reshape(-1, 2)
 
 
-def xy_or_nan(position: object) -> tuple[float, float]:
+def _xy_or_nan(position: object) -> tuple[float, float]:
     if isinstance(position, list) and len(position) >= 2 and NUMBERS.issuperset(map(type, position[:2])):
         return position[0], position[1]
     return np.nan, np.nan
 
 
-def without_closing_vertices(points: Float64, size: Int64) -> tuple[Float64, Int64]:
+def _without_closing_vertices(points: Float64, size: Int64) -> tuple[Float64, Int64]:
     """Drop the last vertex of each ring that repeats the first one; gives the vertices and the size of each ring."""
     stop = np.cumsum(size)
     last = stop[size > 1] - 1

@@ -67,7 +67,7 @@ class Regions(Sheet):
         """Raise InputFault if one more would be too many: what is kept of a file is bounded."""
         check_number(present + 1, what, "instances_per_case", self.request.where, self.request.limits)
 
-    def arrange(self, owners: Sequence[Owner], source_id: Callable[[int], str]) -> None:
+    def arrange(self, owners: Sequence[_Owner], source_id: Callable[[int], str]) -> None:
         """Make arrays of what the parser has met, and find the classes of the owners."""
         self.points_xy = self.vertices.points_xy()
         self.start = np.array([*self.starts, len(self.vertices)], np.int64)
@@ -109,7 +109,7 @@ class Regions(Sheet):
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class _Owner:
     """A layer, or a group: names that may be its class, whether they say nothing, and the one that messages show."""
 
     names: Sequence[str]
@@ -190,7 +190,7 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     opened = {LAYER: open_layer, ATTRIBUTE: open_attribute, REGION: open_region}
     read_elements(stream, APERIO, regions.vertices, opened)
     owners = [
-        Owner(
+        _Owner(
             names,
             all(name.strip().casefold() in ("", DEFAULT_ATTRIBUTE) for name in names),
             next((name for name in names if name.strip()), ""),
@@ -212,7 +212,7 @@ def outlines_with_holes(regions: Regions, is_hole: Bool, is_kept: Bool) -> Annot
     owner = np.where(is_kept, np.arange(len(is_hole)), -1)
     hole = np.flatnonzero(is_hole & is_kept)
     if len(hole):
-        owner[hole] = outlines_around(regions, hole, np.flatnonzero(~is_hole & (regions.count >= 3)))
+        owner[hole] = _outlines_around(regions, hole, np.flatnonzero(~is_hole & (regions.count >= 3)))
     for index in regions.left_out.first("hole-without-outline", hole[owner[hole] < 0].tolist()):
         regions.left_out.fault("hole-without-outline", regions.place(index))
     is_outline = is_kept & ~is_hole
@@ -224,7 +224,7 @@ def outlines_with_holes(regions: Regions, is_hole: Bool, is_kept: Bool) -> Annot
     return Annotations((outlines,), tuple(regions.left_out.findings()))
 
 
-def outlines_around(regions: Regions, hole: Int64, candidate: Int64) -> Int64:
+def _outlines_around(regions: Regions, hole: Int64, candidate: Int64) -> Int64:
     """For each hole the index of the smallest candidate of its layer that contains its first vertex; -1 if none does.
 
     A vertex on the outline counts as inside; of equally small outlines the first one is taken. Raises InputFault
@@ -321,7 +321,7 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
         regions.open(group, attributes.get("Type", ""))
 
     read_elements(stream, ASAP, regions.vertices, {ANNOTATION: open_annotation})
-    owners = [Owner([name], name in NO_GROUP, "" if name in NO_GROUP else name) for name in groups]
+    owners = [_Owner([name], name in NO_GROUP, "" if name in NO_GROUP else name) for name in groups]
     regions.arrange(owners, lambda index: str(index + 1))
     shape, count = request.rules.shape, regions.count
     is_nucleus = regions.class_id != SKIPPED
@@ -351,11 +351,11 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
     regions.check_regions(is_nucleus & is_kind)
     order = by_order(regions.vertices.column("Order"), regions.start)
     points_xy = regions.points_xy[order][np.repeat(is_nucleus, count)]
-    nuclei = nuclei_drawn(regions, np.flatnonzero(is_nucleus), points_xy, is_dot)
+    nuclei = _nuclei_drawn(regions, np.flatnonzero(is_nucleus), points_xy, is_dot)
     return Annotations((nuclei,), tuple(regions.left_out.findings()))
 
 
-def nuclei_drawn(regions: Regions, nucleus: Int64, points_xy: Float64, is_dot: Bool) -> Points | Outlines:
+def _nuclei_drawn(regions: Regions, nucleus: Int64, points_xy: Float64, is_dot: Bool) -> Points | Outlines:
     """Make Points or Outlines of the annotations that are nuclei; those without coordinates are outlines without
     vertices.
 

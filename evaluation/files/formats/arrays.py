@@ -100,28 +100,28 @@ class CaseArray:
             return read_array(source, shape, dtype, where=self.where, bytes_limit=limit, fortran=fortran)
 
 
-def decoded_cases(cases: Mapping[str, Case], decode: Callable[[Case], Annotations]) -> Collection:
+def _decoded_cases(cases: Mapping[str, Case], decode: Callable[[Case], Annotations]) -> Collection:
     """Decode each case of an array when it is asked for; they are listed in the order in which they lie in the file."""
-    by_name = {case.name: case for case in sorted(cases.values(), key=index_of_case)}
+    by_name = {case.name: case for case in sorted(cases.values(), key=_index_of_case)}
     return Collection(CasesOnDemand(tuple(by_name), lambda name: decode(by_name[name])))
 
 
-def index_of_case(case: Case) -> int:
+def _index_of_case(case: Case) -> int:
     """Give the index of a case in arrays, from 0; the rules see to it that every case has one."""
     if case.index is None:
         raise ValueError(f"the case {case.name!r} has no index")
     return case.index
 
 
-def check_case_count(array: CaseArray, cases: Mapping[str, Case]) -> None:
+def _check_case_count(array: CaseArray, cases: Mapping[str, Case]) -> None:
     """Refuse an array that has too few cases. Raises InputFault ("wrong-shape")."""
-    last = max(cases.values(), key=index_of_case, default=None)
-    if last is not None and (index := index_of_case(last)) >= (images := array.shape[0]):
+    last = max(cases.values(), key=_index_of_case, default=None)
+    if last is not None and (index := _index_of_case(last)) >= (images := array.shape[0]):
         case, wording, needed = last.name, "too-few-images", index + 1
         raise refused("wrong-shape", array.where, wording=wording, images=images, case=case, index=index, needed=needed)
 
 
-def one_image(
+def _one_image(
     labels: LabelRuns,
     request: Request,
     where: str,
@@ -136,7 +136,7 @@ def one_image(
     return Annotations((image,), find_binary_mask(labels, where=where))
 
 
-def wrong_array(where: str, shape: tuple[int, ...], wanted: str, advice: str) -> InputFault:
+def _wrong_array(where: str, shape: tuple[int, ...], wanted: str, advice: str) -> InputFault:
     got = f"an array of {' x '.join(map(str, shape[:8]))}" if shape else "a single number"
     return refused("wrong-shape", where, wording="array", got=got, expected=wanted, fix=advice)
 
@@ -160,16 +160,16 @@ def read_conic_array_collection(stream: BinaryIO, request: Request, cases: Mappi
     if not (len(array.shape) == 4 and array.shape[3] == 2) and (needs_classes or len(array.shape) != 3):
         expected = "images x rows x columns x 2, of ids and classes"
         fix = "Write numpy.stack([ids, classes], axis=-1) of all images."
-        raise wrong_array(request.where, array.shape, expected, fix)
-    check_case_count(array, cases)
-    return decoded_cases(cases, lambda case: decode_case(array, request, case))
+        raise _wrong_array(request.where, array.shape, expected, fix)
+    _check_case_count(array, cases)
+    return _decoded_cases(cases, lambda case: _decode_case(array, request, case))
 
 
-def decode_case(array: CaseArray, request: Request, case: Case) -> Annotations:
+def _decode_case(array: CaseArray, request: Request, case: Case) -> Annotations:
     """Decode the nuclei of one case."""
     where = f"{request.where}, case {quote(case.name)}"
     check_shape(array.shape[1:3], where=where, shape_yx=case.shape_yx)
-    planes = array.of_case(index_of_case(case))
+    planes = array.of_case(_index_of_case(case))
     has_classes = planes.ndim == 3
     ids = np.ascontiguousarray(planes[..., ID_CHANNEL]) if has_classes else planes
     labels = runs_of(check_labels(ids, where=where, shape_yx=case.shape_yx))
@@ -178,7 +178,7 @@ def decode_case(array: CaseArray, request: Request, case: Case) -> Annotations:
         class_map = runs_of(
             label_image.class_ids_in(planes[..., CLASS_CHANNEL], request.classes, where=where, shape_yx=case.shape_yx)
         )
-    return one_image(labels, request, where, class_map)
+    return _one_image(labels, request, where, class_map)
 
 
 def example_of_conic_array(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
@@ -196,9 +196,9 @@ def read_pannuke_masks(stream: BinaryIO, request: Request, case: Case) -> Annota
     wrong-shape, unnamed-channel, and those of ``CaseArray`` and ``check_labels``.
     """
     array = CaseArray(stream, request)
-    check_channels(array.shape, ("rows", "columns"), request)
+    _check_channels(array.shape, ("rows", "columns"), request)
     check_shape(array.shape[:2], where=request.where, shape_yx=case.shape_yx)
-    return channels_of(array.read(array.shape, 0, fortran=array.header.fortran), request, case, request.where)
+    return _channels_of(array.read(array.shape, 0, fortran=array.header.fortran), request, case, request.where)
 
 
 def read_pannuke_masks_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
@@ -210,28 +210,28 @@ def read_pannuke_masks_collection(stream: BinaryIO, request: Request, cases: Map
     asking for a case: wrong-shape, unnamed-channel, and those of ``check_labels``.
     """
     array = CaseArray(stream, request)
-    check_channels(array.shape, ("images", "rows", "columns"), request)
-    check_case_count(array, cases)
+    _check_channels(array.shape, ("images", "rows", "columns"), request)
+    _check_case_count(array, cases)
 
     def decode(case: Case) -> Annotations:
         where = f"{request.where}, case {quote(case.name)}"
         check_shape(array.shape[1:3], where=where, shape_yx=case.shape_yx)
-        return channels_of(array.of_case(index_of_case(case)), request, case, where)
+        return _channels_of(array.of_case(_index_of_case(case)), request, case, where)
 
-    return decoded_cases(cases, decode)
+    return _decoded_cases(cases, decode)
 
 
-def check_channels(shape: tuple[int, ...], axes: tuple[str, ...], request: Request) -> None:
+def _check_channels(shape: tuple[int, ...], axes: tuple[str, ...], request: Request) -> None:
     """Refuse arrays without the axes and a last one for the channels."""
     needed = max(request.classes.values) + 1
     if len(shape) == len(axes) + 1 and shape[-1] >= needed:
         return
     expected = f"{' x '.join(axes)} x channels, of which there are at least {needed}"
     fix = "Write one channel of ids for each class, as the last axis."
-    raise wrong_array(request.where, shape, expected, fix)
+    raise _wrong_array(request.where, shape, expected, fix)
 
 
-def channels_of(planes: npt.NDArray[Any], request: Request, case: Case, where: str) -> Annotations:
+def _channels_of(planes: npt.NDArray[Any], request: Request, case: Case, where: str) -> Annotations:
     """Make label images of the channels that have a class. Raises InputFault with what is wrong in all channels."""
     parts: list[LabelImage] = []
     faults: list[Finding] = []
@@ -244,7 +244,7 @@ def channels_of(planes: npt.NDArray[Any], request: Request, case: Case, where: s
         plane = np.ascontiguousarray(planes[..., channel])
         with noting(faults):
             if class_id is None:
-                check_empty(plane, place, request)
+                _check_empty(plane, place, request)
                 continue
             labels = runs_of(check_labels(plane, where=place, shape_yx=case.shape_yx))
             parts.append(LabelImage(labels, request.file_class or class_id, source=f"channel {channel}"))
@@ -254,7 +254,7 @@ def channels_of(planes: npt.NDArray[Any], request: Request, case: Case, where: s
     return Annotations(tuple(parts), tuple(warnings))
 
 
-def check_empty(plane: npt.NDArray[Any], place: str, request: Request) -> None:
+def _check_empty(plane: npt.NDArray[Any], place: str, request: Request) -> None:
     """Refuse nuclei in a channel that no class names."""
     if not plane.any():
         return
@@ -288,7 +288,7 @@ def read_nary_mat(
     limit = request.limits.bytes_per_file
     labels = runs_of(read_mat_labels(stream, where=request.where, shape_yx=case.shape_yx, bytes_limit=limit))
     classes = None if class_map is None else label_image.read_class_map(class_map[0], request, case, where=class_map[1])
-    return one_image(labels, request, request.where, classes)
+    return _one_image(labels, request, request.where, classes)
 
 
 def example_of_nary_mat(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
@@ -325,12 +325,12 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
     if not request.file_class and classes.values:
         types, type_map = variable_of(mat, *TYPES), variable_of(mat, TYPE_MAP)
         if types is not None:
-            class_of_instance = classes_of_instances(mat, types, np.array(present_labels(labels), np.int64), request)
+            class_of_instance = _classes_of_instances(mat, types, np.array(present_labels(labels), np.int64), request)
         elif type_map is not None:
             place, shape_yx = f"{where}, {quote(TYPE_MAP)}", case.shape_yx
             check_shape(type_map.shape, where=place, shape_yx=shape_yx)
             class_map = runs_of(label_image.class_ids_in(mat.read(type_map), classes, where=place, shape_yx=shape_yx))
-    return one_image(labels, request, where, class_map, class_of_instance)
+    return _one_image(labels, request, where, class_map, class_of_instance)
 
 
 def variable_of(mat: MatFile, *names: str) -> Variable | None:
@@ -347,13 +347,13 @@ def variable_of(mat: MatFile, *names: str) -> Variable | None:
     return named[0] if named else None
 
 
-def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request: Request) -> Int16:
+def _classes_of_instances(mat: MatFile, types: Variable, present: Int64, request: Request) -> Int16:
     """Find the class id of each of the present labels, int16 (N,), 0 if it has none."""
     where, name, id_name = mat.where, types.name, TYPES[types.name][0]
-    ids = ids_of_types(mat, types)
+    ids = _ids_of_types(mat, types)
     ids = present if ids is None else ids
     expected = label_image.describe_class_values(request.classes)
-    numbers = read_vector(mat, types, expected)
+    numbers = _read_vector(mat, types, expected)
     if (count := len(numbers)) != (nuclei := len(ids)):
         wording = "other-number-of-classes"
         raise refused("wrong-length", where, wording=wording, types=name, ids=id_name, classes=count, nuclei=nuclei)
@@ -374,18 +374,18 @@ def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request:
     return np.where(ids[order][entry] == present, class_id[order][entry], 0).astype(np.int16)
 
 
-def ids_of_types(mat: MatFile, types: Variable) -> Int64 | None:
+def _ids_of_types(mat: MatFile, types: Variable) -> Int64 | None:
     """Read the ids of the nuclei whose classes ``types`` has, None if the file does not say them."""
     if (variable := variable_of(mat, *TYPES[types.name])) is None:
         return None
-    ids, name = read_vector(mat, variable, "ids from 1").astype(np.int64), types.name
+    ids, name = _read_vector(mat, variable, "ids from 1").astype(np.int64), types.name
     if repeated := len(ids) - len(np.unique(ids)):
         wording, where, ids_name, found = "repeated-ids", mat.where, TYPES[name][0], variable.name
         raise refused("wrong-length", where, wording=wording, types=name, ids=ids_name, repeated=repeated, found=found)
     return ids
 
 
-def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[np.integer[Any]]:
+def _read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[np.integer[Any]]:
     """Read the whole numbers of a column, or row, of numbers."""
     count = math.prod(variable.shape)
     if not count:

@@ -108,18 +108,18 @@ def read_coco(stream: BinaryIO, request: Request) -> CocoDocument:
     root = records.root
     if records.pieces is not None:
         document = CocoDocument(where, records.pieces)
-        return read_tables(document, root) if type(root) is dict else document
+        return _read_tables(document, root) if type(root) is dict else document
     if type(root) is not dict:
         raise refused("not-coco", where, got="neither an object nor a list")
     if type(root.get("masks")) is list:
-        return CocoDocument(where, iter([read_masks(root, where)]), "masks", is_one_image=True)
+        return CocoDocument(where, iter([_read_masks(root, where)]), "masks", is_one_image=True)
     if type(root.get("annotations")) is dict and "images" in root:  # LIVECell: annotations by their ids
-        return read_tables(CocoDocument(where, iter([list(root["annotations"].values())])), root)
+        return _read_tables(CocoDocument(where, iter([list(root["annotations"].values())])), root)
     got = f"an object with {listed(root, last='and')}" if root else "an empty object"
     raise refused("not-coco", where, got=got)
 
 
-def read_tables(document: CocoDocument, root: Mapping[str, Any]) -> CocoDocument:
+def _read_tables(document: CocoDocument, root: Mapping[str, Any]) -> CocoDocument:
     """Read the images and categories into a document. Raises InputFault for those without an id."""
     document.list_name = "annotations"
     faults = FileFaults(document.where)
@@ -147,7 +147,7 @@ def read_tables(document: CocoDocument, root: Mapping[str, Any]) -> CocoDocument
     return document
 
 
-def read_masks(root: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+def _read_masks(root: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
     """Read the lists that mmdetection writes for one image, as results. Raises InputFault if they differ in length."""
     columns = {"segmentation": root["masks"]}
     for key, name in (("labels", "category_id"), ("scores", "score")):
@@ -161,7 +161,7 @@ def read_masks(root: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
 # --- which image is which case ----------------------------------------------------------------------------------------
 
 
-class Places:
+class _Places:
     """The cases of the images of a document, each with a number; found when an image is first met.
 
     images    that are looked for at once
@@ -227,7 +227,7 @@ class Places:
 # --- annotations ------------------------------------------------------------------------------------------------------
 
 
-def read_one(kind: type[AnnotatedNuclei], stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def _read_one(kind: type[_AnnotatedNuclei], stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """Read what a document says of the case that its file is for: its only image, or the one that is named like the
     case.
 
@@ -245,24 +245,24 @@ def read_one(kind: type[AnnotatedNuclei], stream: BinaryIO, request: Request, ca
             count = len(names)
             raise refused("other-case", request.where, wording="no-image", count=count, names=names, case=key)
     nameless = case if len(document.images) <= 1 else None
-    places = Places(document, ids, dict.fromkeys(ids, case).get, nameless)
-    collection = collect_nuclei(kind(document, places, request))
+    places = _Places(document, ids, dict.fromkeys(ids, case).get, nameless)
+    collection = _collect_nuclei(kind(document, places, request))
     findings = collection.findings
     if others := sum(collection.unknown.values()):
         findings += (fault("left-out", request.where, wording="other-images", total=others, count=others),)
     return Annotations(collection.cases[case.name].parts if case.name in collection.cases else (), findings)
 
 
-def read_all(kind: type[AnnotatedNuclei], stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+def read_all(kind: type[_AnnotatedNuclei], stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
     """Read what a document says of all cases. Raises InputFault with all that is wrong."""
     document = read_coco(stream, request)
     # Results have no list of images: their ids are those of the reference, which cases.csv has as ``index``.
     of_id = {} if document.images else {str(case.index): case for case in cases.values()}
-    places = Places(document, document.images, lambda id: document.find_case(id, cases) or of_id.get(id))
-    return collect_nuclei(kind(document, places, request))
+    places = _Places(document, document.images, lambda id: document.find_case(id, cases) or of_id.get(id))
+    return _collect_nuclei(kind(document, places, request))
 
 
-def collect_nuclei(nuclei: AnnotatedNuclei) -> Collection:
+def _collect_nuclei(nuclei: _AnnotatedNuclei) -> Collection:
     """Collect what a document says of the images that are cases. Raises InputFault with all that is wrong."""
     places = nuclei.places
     number = 0
@@ -278,12 +278,12 @@ def collect_nuclei(nuclei: AnnotatedNuclei) -> Collection:
     return Collection(cases, dict(places.unknown), tuple(nuclei.left_out.findings()))
 
 
-class AnnotatedNuclei(ListSheet, ABC):
+class _AnnotatedNuclei(ListSheet, ABC):
     """The annotations that are nuclei of cases; ``case`` has the number of the case of each."""
 
     probability_name = "score"
 
-    def __init__(self, document: CocoDocument, places: Places, request: Request) -> None:
+    def __init__(self, document: CocoDocument, places: _Places, request: Request) -> None:
         super().__init__(request, lambda number: f"{document.list_name}[{number}]")
         self.document = document
         self.places = places
@@ -399,7 +399,7 @@ def read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotation
     >>> nuclei.run_start.tolist(), nuclei.run_stop.tolist(), nuclei.class_id.tolist(), nuclei.probability.tolist()
     ([1, 3], [2, 5], [1], [0.5])
     """
-    return read_one(SegmentedNuclei, stream, request, case)
+    return _read_one(_SegmentedNuclei, stream, request, case)
 
 
 def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
@@ -418,13 +418,13 @@ def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping
     not-coco, invalid-annotation, unknown-class, unsupported-shape, invalid-coordinate, invalid-rle, too-complex-runs,
     wrong-shape, vanished-outline, invalid-probability, missing-probability.
     """
-    return read_all(SegmentedNuclei, stream, request, cases)
+    return read_all(_SegmentedNuclei, stream, request, cases)
 
 
-class SegmentedNuclei(AnnotatedNuclei):
+class _SegmentedNuclei(_AnnotatedNuclei):
     """Nuclei with polygons or run-length codes."""
 
-    def __init__(self, document: CocoDocument, places: Places, request: Request) -> None:
+    def __init__(self, document: CocoDocument, places: _Places, request: Request) -> None:
         if document.is_one_image and places.nameless is None:
             fix = "Write a list of results, each with its 'image_id'."
             raise refused("not-coco", document.where, got="the masks of one image, without its name", fix=fix)
@@ -536,7 +536,7 @@ class SegmentedNuclei(AnnotatedNuclei):
             yield number, instances
 
 
-def example_document(made: Example, cases: Sequence[Case], shapes: Callable[[Case], list[tuple[str, Any]]]) -> bytes:
+def _example_document(made: Example, cases: Sequence[Case], shapes: Callable[[Case], list[tuple[str, Any]]]) -> bytes:
     """Make an example of all cases; ``shapes`` gives the class of each nucleus of a case, and its place."""
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
@@ -555,7 +555,7 @@ def example_of_coco_json(made: Example, cases: Sequence[Case], class_name: str |
         rings = [(name, ring.reshape(-1).tolist()) for name, ring in made.rings(case)]
         return [(name, {"segmentation": [numbers], "iscrowd": 0}) for name, numbers in rings]
 
-    return example_document(made, cases, shapes)
+    return _example_document(made, cases, shapes)
 
 
 # --- MIDOG: boxes -----------------------------------------------------------------------------------------------------
@@ -580,7 +580,7 @@ def read_midog_json(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     >>> read_midog_json(io.BytesIO(text), request, Case("a", "a", 100, 100)).parts[0].points_xy.tolist()
     [[12.5, 30.0]]
     """
-    return read_one(BoxedNuclei, stream, request, case)
+    return _read_one(_BoxedNuclei, stream, request, case)
 
 
 def read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
@@ -591,13 +591,13 @@ def read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mappin
     not-coco, invalid-annotation, unknown-class, wrong-shape, invalid-coordinate (also for corners in the wrong order,
     as COCO's own boxes of width and height have), invalid-probability, missing-probability.
     """
-    return read_all(BoxedNuclei, stream, request, cases)
+    return read_all(_BoxedNuclei, stream, request, cases)
 
 
-class BoxedNuclei(AnnotatedNuclei):
+class _BoxedNuclei(_AnnotatedNuclei):
     """Nuclei with boxes of two corners."""
 
-    def __init__(self, document: CocoDocument, places: Places, request: Request) -> None:
+    def __init__(self, document: CocoDocument, places: _Places, request: Request) -> None:
         super().__init__(document, places, request)
         self.rows: list[int] = []
         self.pending: list[list[float]] = []
@@ -632,4 +632,4 @@ def example_of_midog_json(made: Example, cases: Sequence[Case], class_name: str 
     def shapes(case: Case) -> list[tuple[str, Any]]:
         return [(name, {"bbox": [x - 25, y - 25, x + 25, y + 25]}) for name, x, y in made.marks(case)]
 
-    return example_document(made, cases, shapes)
+    return _example_document(made, cases, shapes)

@@ -135,15 +135,15 @@ def detect_format(path: Path) -> Detected | None:
         if head.startswith(IMAGE_MAGICS):
             return Detected("label_image", sign="its first bytes are those of an image")
         if head.startswith(NPY_MAGIC):
-            return detect_array(stream, where)
+            return _detect_array(stream, where)
         if head.startswith(MATLAB_MAGIC) or path.suffix.lower() == ".mat":
             names = {variable.name for variable in MatFile(stream, where=where, bytes_limit=limit).variables}
             format = "hovernet_mat" if IDS in names else "nary_mat"
             return Detected(format, sign=f"a MATLAB file with {listed(sorted(names), 3, last='and')}")
-        return detect_text(plain_chunks(stream, where, limit))
+        return _detect_text(plain_chunks(stream, where, limit))
 
 
-def detect_array(stream: BinaryIO, where: str) -> Detected:
+def _detect_array(stream: BinaryIO, where: str) -> Detected:
     """Arrays of all images have four axes; masks of one image have three, the last one of a few channels."""
     with damage_told(where, "a NumPy file"):
         shape = read_npy_header(Plain(stream)).shape
@@ -152,20 +152,20 @@ def detect_array(stream: BinaryIO, where: str) -> Detected:
     return Detected(format, sign=f"an array of {' x '.join(map(str, shape))}")
 
 
-def detect_text(chunks: Iterator[bytes]) -> Detected | None:
+def _detect_text(chunks: Iterator[bytes]) -> Detected | None:
     head = next(chunks, b"").removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith((b"{", b"[")):
         if head.split() in ([b"[]"], [b"[", b"]"]):
             return Detected("coco_json", sign=EMPTY_LIST)  # of Segment Anything, or results of COCO
-        return first_word(head, chunks, JSON_WORDS, JSON_KEYS)
+        return _first_word(head, chunks, JSON_WORDS, JSON_KEYS)
     if not head.startswith(b"<"):
-        return detect_table(head)
+        return _detect_table(head)
     if b"<ASAP_Annotations" in head:
-        return first_word(head, chunks, XML_WORDS) or Detected("asap_xml", sign="<ASAP_Annotations>")
+        return _first_word(head, chunks, XML_WORDS) or Detected("asap_xml", sign="<ASAP_Annotations>")
     return Detected("aperio_xml", sign="<Annotations>") if b"<Annotations" in head else None
 
 
-def first_word(head: bytes, chunks: Iterator[bytes], words: Words, keys: Words = ()) -> Detected | None:
+def _first_word(head: bytes, chunks: Iterator[bytes], words: Words, keys: Words = ()) -> Detected | None:
     """Find the first word in quotes that decides, and what it stands for; ``keys`` decide before a colon only."""
     known = {word: Detected(format, details, f"the word '{word}'") for word, format, details in words}
     known |= {key: Detected(format, details, f"the key '{key}'") for key, format, details in keys}
@@ -196,7 +196,7 @@ def foreign_table(path: Path) -> str:
     return next((words for line, words in LINES if line.match(head)), "") or other_table(header_names(head))
 
 
-def detect_table(head: bytes) -> Detected | None:
+def _detect_table(head: bytes) -> Detected | None:
     """Detect the format of a CSV file by the names of its columns; lines of numbers with blanks between them are
     YOLO's.
     """
@@ -208,13 +208,13 @@ def detect_table(head: bytes) -> Detected | None:
             continue
         if format == "points_csv" and not point_columns(columns):
             continue
-        if format == "counts_csv" and (other_table(columns) or not are_counts(head)):
+        if format == "counts_csv" and (other_table(columns) or not _are_counts(head)):
             continue
         return Detected(format, sign=f"the columns {listed(sorted(here), last='and')}")
     return None
 
 
-def are_counts(head: bytes) -> bool:
+def _are_counts(head: bytes) -> bool:
     """Tell whether a table has a row for each image, with whole numbers besides its name, as far as its beginning
     tells.
     """
@@ -242,7 +242,7 @@ CASE_COLUMNS_OF = {"points_csv": NAMED_CASE_COLUMNS, "rle_csv": CASE_COLUMNS, "c
 
 
 @dataclass(frozen=True, slots=True)
-class ListedImage:
+class _ListedImage:
     """An image of a file of all cases.
 
     names    what it may be called, the likeliest first; none if the file has numbers of images only
@@ -271,27 +271,27 @@ class FoundImage:
     in_collection: bool = False
 
 
-def list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
+def list_images(stream: BinaryIO, request: Request) -> list[_ListedImage]:
     """List the images of a file of all cases, in its order; none if its format is not known to list any.
 
     Raises InputFault as the readers do, for what they meet.
     """
     with damage_told(request.where, WORDS_OF_FILE):
         if request.rules.needs_index:
-            return images_of_array(stream, request)
+            return _images_of_array(stream, request)
         if request.rules.format in CASE_COLUMNS_OF:
-            return [image for image in images_of_table(stream, request) if image.names != ("",)]
+            return [image for image in _images_of_table(stream, request) if image.names != ("",)]
         if request.rules.format not in COCO_FORMATS:
             return []
         document = read_coco(stream, request)
-        sizes = {image: plain_size([entry.height, entry.width]) for image, entry in document.images.items()}
+        sizes = {image: _plain_size([entry.height, entry.width]) for image, entry in document.images.items()}
         if not sizes or None in sizes.values():
             only = set(sizes)
-            for image, size in sizes_of_codes(document):
+            for image, size in _sizes_of_codes(document):
                 if image is not None and (not only or image in only):
                     sizes[image] = sizes.get(image) or size
         return [
-            ListedImage(tuple(reversed(document.names(image)[:4])), None, size, image) for image, size in sizes.items()
+            _ListedImage(tuple(reversed(document.names(image)[:4])), None, size, image) for image, size in sizes.items()
         ]
 
 
@@ -305,26 +305,26 @@ def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> F
     with damage_told(request.where, WORDS_OF_FILE):
         match request.rules.format:
             case "rle_csv" | "points_csv":
-                return only_image(images_of_table(stream, request), request, name)
+                return _only_image(_images_of_table(stream, request), request, name)
             case "conic_array":
-                return only_image(images_of_array(stream, request), request, name)
+                return _only_image(_images_of_array(stream, request), request, name)
             case "pannuke_masks":
                 shape = CaseArray(stream, request).shape
                 if len(shape) == 4:
-                    return only_image(images_of_array(stream, request), request, name)
-                return FoundImage(name, plain_size([*shape[:2]]))
+                    return _only_image(_images_of_array(stream, request), request, name)
+                return FoundImage(name, _plain_size([*shape[:2]]))
             case "coco_json" | "midog_json":
-                return FoundImage(name, size_in_document(stream, request, name))
+                return FoundImage(name, _size_in_document(stream, request, name))
             case "nary_mat" | "hovernet_mat":
-                return FoundImage(name, size_in_mat(stream, request))
+                return FoundImage(name, _size_in_mat(stream, request))
             case "label_image" | "colour_map":
-                return FoundImage(name, size_of_image(source, stream, request))
+                return FoundImage(name, _size_of_image(source, stream, request))
             case "contours_json":
-                return FoundImage(name, plain_size(size_in_labelme(stream, request)))
+                return FoundImage(name, _plain_size(size_in_labelme(stream, request)))
     return FoundImage(name)
 
 
-def only_image(images: list[ListedImage], request: Request, name: str) -> FoundImage:
+def _only_image(images: list[_ListedImage], request: Request, name: str) -> FoundImage:
     """Take the image of a list of one. Raises InputFault ("other-case") if there are several."""
     if len(images) > 1:
         names = [image.names[0] for image in images if image.names]
@@ -337,38 +337,38 @@ def only_image(images: list[ListedImage], request: Request, name: str) -> FoundI
 # --- tables, lists and arrays of images -------------------------------------------------------------------------------
 
 
-def sizes_of_codes(document: CocoDocument) -> Iterator[tuple[str | None, SizeYx | None]]:
+def _sizes_of_codes(document: CocoDocument) -> Iterator[tuple[str | None, SizeYx | None]]:
     """Yield, for each annotation, the image that it names, if it does, and the size in its code, if it has one."""
     for entry in (entry for piece in document.pieces for entry in piece if type(entry) is dict):
         code = entry.get("segmentation")
-        yield id_of(entry, "image_id"), plain_size(code.get("size")) if type(code) is dict else None
+        yield id_of(entry, "image_id"), _plain_size(code.get("size")) if type(code) is dict else None
 
 
-def images_of_table(stream: BinaryIO, request: Request) -> list[ListedImage]:
+def _images_of_table(stream: BinaryIO, request: Request) -> list[_ListedImage]:
     """List the images that a column of a CSV file names, with their sizes if there are columns for height and width."""
     table = load_table(stream, request, IMAGES_AT_MOST)
     column = table.find(CASE_COLUMNS_OF[request.rules.format])
     if column is None:
-        return [ListedImage((), index) for index in range(len(table) if request.rules.are_counts else 0)]
+        return [_ListedImage((), index) for index in range(len(table) if request.rules.are_counts else 0)]
     names, name_of_row = table.categories(column)
     _, first = np.unique(name_of_row, return_index=True)
-    return [ListedImage((name,), None, size_in_row(table, row)) for name, row in zip(names, first, strict=True)]
+    return [_ListedImage((name,), None, _size_in_row(table, row)) for name, row in zip(names, first, strict=True)]
 
 
-def size_in_row(table: Table, row: int) -> SizeYx | None:
+def _size_in_row(table: Table, row: int) -> SizeYx | None:
     columns = [table.find([side]) for side in ("height", "width")]
     sides = [float(numbers_of(table.cells(column)[row : row + 1])[0]) for column in columns if column is not None]
-    return plain_size([int(side) if side.is_integer() else side for side in sides])
+    return _plain_size([int(side) if side.is_integer() else side for side in sides])
 
 
-def images_of_array(stream: BinaryIO, request: Request) -> list[ListedImage]:
+def _images_of_array(stream: BinaryIO, request: Request) -> list[_ListedImage]:
     """List the images of an array N x H x W (x C), which has numbers for them."""
     shape = CaseArray(stream, request).shape
-    size_yx = plain_size(list(shape[1:3]))
-    return [ListedImage((), index, size_yx) for index in range(shape[0] if len(shape) > 2 else 0)]
+    size_yx = _plain_size(list(shape[1:3]))
+    return [_ListedImage((), index, size_yx) for index in range(shape[0] if len(shape) > 2 else 0)]
 
 
-def size_in_document(stream: BinaryIO, request: Request, name: str) -> SizeYx | None:
+def _size_in_document(stream: BinaryIO, request: Request, name: str) -> SizeYx | None:
     """Find the size of the image that is named like the file, or is the only one, from the list of images or from a
     code.
     """
@@ -376,13 +376,13 @@ def size_in_document(stream: BinaryIO, request: Request, name: str) -> SizeYx | 
     fitting = [image for image in document.images if document.find_case(image, images)] or list(document.images)
     if len(fitting) == 1:
         entry = document.images[fitting[0]]
-        if size_yx := plain_size([entry.height, entry.width]):
+        if size_yx := _plain_size([entry.height, entry.width]):
             return size_yx
-    sizes = (size for image, size in sizes_of_codes(document) if not fitting or image in (None, *fitting))
+    sizes = (size for image, size in _sizes_of_codes(document) if not fitting or image in (None, *fitting))
     return next(filter(None, sizes), None)
 
 
-def plain_size(size: object) -> SizeYx | None:
+def _plain_size(size: object) -> SizeYx | None:
     """Give height and width, if they are two whole numbers above 0."""
     if type(size) is list and len(size) == 2 and all(type(side) is int and 1 <= side <= LARGEST_SIDE for side in size):
         return size[0], size[1]
@@ -392,14 +392,14 @@ def plain_size(size: object) -> SizeYx | None:
 # --- images -----------------------------------------------------------------------------------------------------------
 
 
-def size_in_mat(stream: BinaryIO, request: Request) -> SizeYx | None:
+def _size_in_mat(stream: BinaryIO, request: Request) -> SizeYx | None:
     mat = MatFile(stream, where=request.where, bytes_limit=request.limits.bytes_per_file)
     is_nary = request.rules.format == "nary_mat"
     variable = choose_variable(mat.variables, request.where) if is_nary else variable_of(mat, IDS)
-    return None if variable is None else plane_of(variable.shape, ())
+    return None if variable is None else _plane_of(variable.shape, ())
 
 
-def size_of_image(source: Path, stream: BinaryIO, request: Request) -> SizeYx | None:
+def _size_of_image(source: Path, stream: BinaryIO, request: Request) -> SizeYx | None:
     """Find the size in the header of an image file; None for suffixes that label images do not have."""
     if source.suffix in TISSUE_SUFFIXES:
         return read_image_size(source)
@@ -409,18 +409,18 @@ def size_of_image(source: Path, stream: BinaryIO, request: Request) -> SizeYx | 
     if pixels.dtype is not None:
         check_dtype(pixels.dtype, where=request.where)
     has_classes = request.rules.value("class_channel") is not None
-    return plane_of(pixels.shape, COLOUR_CHANNELS if request.rules.format == "colour_map" else (2,) * has_classes)
+    return _plane_of(pixels.shape, COLOUR_CHANNELS if request.rules.format == "colour_map" else (2,) * has_classes)
 
 
-def plane_of(shape: tuple[int, ...], channels: tuple[int, ...]) -> SizeYx | None:
+def _plane_of(shape: tuple[int, ...], channels: tuple[int, ...]) -> SizeYx | None:
     """Give the size of the plane that an array of this shape holds; ``channels``: how many an image may have.
 
     The first two axes if it is not clear, so that the reader can say what is wrong.
 
-    >>> plane_of((1, 20, 30), ()), plane_of((2, 20, 30), (2,)), plane_of((20, 30, 4), (3, 4)), plane_of((7,), ())
+    >>> _plane_of((1, 20, 30), ()), _plane_of((2, 20, 30), (2,)), _plane_of((20, 30, 4), (3, 4)), _plane_of((7,), ())
     ((20, 30), (20, 30), (20, 30), None)
     """
     sizes = shape if len(shape) == 2 + bool(channels) else tuple(size for size in shape if size != 1)
     if channels and len(sizes) == 3 and sizes[2] not in channels and sizes[0] in channels:
         sizes = sizes[1:]
-    return plain_size(list((sizes if len(sizes) >= 2 else shape)[:2]))
+    return _plain_size(list((sizes if len(sizes) >= 2 else shape)[:2]))

@@ -78,7 +78,7 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
     - ``source_id`` is the feature's id, or the name in its properties, or its position in the file, from 1; points of
       a MultiPoint have "/1", "/2", … behind it. The ids of QuPath 0.2, which are types, do not count.
     - Rings close by themselves; a last vertex that repeats the first is dropped.
-    - An annotation, tile, core or root of QuPath around detections or cells is a region, no nucleus (``find_regions``):
+    - An annotation, tile, core or root of QuPath around detections or cells is a region (``_find_regions``):
       it is left out with a warning, unless its class is not scored.
 
     Shapes that the nuclei do not have are refused or, with ``other_shapes = "skip"``, left out with a warning, as are
@@ -87,7 +87,7 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
     missing-probability.
     """
     with resting_collector():
-        regions = find_regions(stream, request)
+        regions = _find_regions(stream, request)
         if (annotations := read_in_guessed_pieces(stream, request, case, regions)) is not None:
             return annotations
         features = FeatureReader(request, case, regions)
@@ -99,29 +99,29 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
 def pieces_of(stream: BinaryIO, request: Request[GeojsonRules]) -> Iterator[list[Any]]:
     """Yield the features or geometries of a file, some at a time. Raises InputFault."""
     records = read_records(stream, key=FEATURES, where=request.where, limits=request.limits, nan_is_null=True)
-    yield from [sole_items(records.root, request.where)] if records.pieces is None else records.pieces
+    yield from [_sole_items(records.root, request.where)] if records.pieces is None else records.pieces
 
 
-def find_regions(stream: BinaryIO, request: Request[GeojsonRules]) -> dict[int, int]:
+def _find_regions(stream: BinaryIO, request: Request[GeojsonRules]) -> dict[int, int]:
     """Find the numbers of the features that are regions, and how many detections or cells of QuPath lie in each.
 
     A region is any other object of QuPath with the middle of a detection inside that has less than half of its area.
     """
     text = RecordText(stream, request.where, request.limits, nan_is_null=True)
-    if request.rules.shape != "outline" or not has_both(text.chunks()):
+    if request.rules.shape != "outline" or not _has_both(text.chunks()):
         return {}
     around: list[tuple[int, Any]] = []
     middles_xy, areas = [], []
     try:
         number = 0
         for items in pieces_of(stream, request):
-            for item in with_children(items):
+            for item in _with_children(items):
                 number += 1
                 kind = object_type(item)
-                if kind in AROUND_NUCLEI and not is_ignored(item, request):
-                    around.append((number, shapely.MultiPolygon(shapes_in(item))))
+                if kind in AROUND_NUCLEI and not _is_ignored(item, request):
+                    around.append((number, shapely.MultiPolygon(_shapes_in(item))))
                 elif kind in NUCLEI_OF_QUPATH:
-                    for shape in shapes_in(item)[:1]:
+                    for shape in _shapes_in(item)[:1]:
                         middles_xy.append(shapely.centroid(shape))
                         areas.append(shape.area)
     except InputFault:  # told where the file is read
@@ -139,7 +139,7 @@ def find_regions(stream: BinaryIO, request: Request[GeojsonRules]) -> dict[int, 
     return regions
 
 
-def has_both(chunks: Iterator[bytes]) -> bool:
+def _has_both(chunks: Iterator[bytes]) -> bool:
     """Tell whether a text has words for nuclei of QuPath and for what may lie around them."""
     of_nuclei = around = False
     before = b""
@@ -153,16 +153,16 @@ def has_both(chunks: Iterator[bytes]) -> bool:
     return False
 
 
-def with_children(items: Sequence[Any]) -> Iterator[Any]:
+def _with_children(items: Sequence[Any]) -> Iterator[Any]:
     """Yield features, each followed by its children."""
     waiting = list(items[::-1])
     while waiting:
         item = waiting.pop()
         yield item
-        waiting += children_of(item)[::-1]
+        waiting += _children_of(item)[::-1]
 
 
-def children_of(item: Any) -> list[Any]:
+def _children_of(item: Any) -> list[Any]:
     properties = item.get("properties") if type(item) is dict and item.get("type") == "Feature" else None
     children = properties.get("childObjects") if type(properties) is dict else None
     return children if type(children) is list else []
@@ -178,18 +178,18 @@ def object_type(item: Any) -> str | None:
     return next((kind for kind in kinds if kind in OBJECT_TYPES | TYPES_AS_IDS), None)
 
 
-def is_ignored(item: dict[str, Any], request: Request[GeojsonRules]) -> bool:
+def _is_ignored(item: dict[str, Any], request: Request[GeojsonRules]) -> bool:
     """Tell whether the class of a feature is one that the challenge does not score."""
-    name = name_of_class(item["properties"]) if type(item.get("properties")) is dict else None
+    name = _name_of_class(item["properties"]) if type(item.get("properties")) is dict else None
     if not isinstance(name, str) or not request.classes.names:
         return False
     return UNKNOWN < class_of_name(name, request.classes) < 0
 
 
-def shapes_in(item: dict[str, Any]) -> list[Any]:
+def _shapes_in(item: dict[str, Any]) -> list[Any]:
     """Give the parts of the outline of a feature as shapes; none if it has no usable one."""
     try:
-        outlines, _, _ = split_shape(item.get("nucleusGeometry") or item.get("geometry"))
+        outlines, _, _ = _split_shape(item.get("nucleusGeometry") or item.get("geometry"))
         return [shapely.Polygon(rings[0], [hole for hole in rings[1:] if len(hole) > 3]) for rings in outlines if rings]
     except (Malformed, ArithmeticError, ValueError, TypeError, shapely.errors.ShapelyError):
         return []
@@ -216,7 +216,7 @@ def read_in_guessed_pieces(
     return features.nuclei.annotations()
 
 
-def sole_items(root: Any, where: str) -> list[Any]:
+def _sole_items(root: Any, where: str) -> list[Any]:
     """List what a file without a list of features holds: a Feature, a geometry or members of a GeometryCollection."""
     kind = root.get("type") if isinstance(root, dict) else None
     if kind == COLLECTION and isinstance(root.get("geometries"), list):
@@ -248,7 +248,7 @@ class FeatureReader:
             except Malformed as error:
                 self.nuclei.fault("invalid-annotation", **error.words)
             else:
-                waiting += children_of(item)[::-1]
+                waiting += _children_of(item)[::-1]
         self.nuclei.settle()
 
     def add_polygons(self, polygons: Polygons) -> bool:
@@ -272,7 +272,7 @@ class FeatureReader:
             polygons,
             [class_ids[name] for name in names],
             self.source_ids(features, properties),
-            probabilities_in(properties, keys),
+            _probabilities_in(properties, keys),
             [each.get("class_probabilities") for each in properties],
         )
 
@@ -306,7 +306,7 @@ class FeatureReader:
         if geometry is None:
             self.nuclei.left_out.fault("left-out", self.nuclei.here, wording="no-geometry")
             return
-        outlines, points, others = split_shape(geometry)
+        outlines, points, others = _split_shape(geometry)
         if self.of_points:
             chosen, not_chosen = points, [*others, *(("Polygon",) if outlines else ())]
         else:
@@ -319,7 +319,7 @@ class FeatureReader:
             return
         class_id = self.nuclei.class_of(name)
         source_id = self.source_id(item.get("id"), properties, self.nuclei.number)
-        probabilities = probability_in(properties), properties.get("class_probabilities")
+        probabilities = _probability_in(properties), properties.get("class_probabilities")
         if self.of_points:
             several = geometry["type"] != "Point"
             ids = [f"{source_id}/{index}" for index in range(1, len(points) + 1)] if several else [source_id]
@@ -339,7 +339,7 @@ class FeatureReader:
 
     def class_name(self, properties: dict[str, Any]) -> Any:
         """Find the name of the class, None if there is none."""
-        name = name_of_class(properties)
+        name = _name_of_class(properties)
         return self.flat_class_name(properties) if name is None or name == "" else name
 
     def flat_class_name(self, properties: dict[str, Any]) -> str | None:
@@ -359,7 +359,7 @@ class FeatureReader:
         return str(number)
 
 
-def name_of_class(properties: dict[str, Any]) -> Any:
+def _name_of_class(properties: dict[str, Any]) -> Any:
     """Tell what the classification of a feature is called, None without one."""
     name = properties.get("classification")
     if type(name) is dict:
@@ -368,7 +368,7 @@ def name_of_class(properties: dict[str, Any]) -> Any:
     return name
 
 
-def split_shape(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
+def _split_shape(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
     """Sort what is in a geometry: polygons (lists of rings), points, and the types of what is neither. Raises
     Malformed.
     """
@@ -384,14 +384,14 @@ def split_shape(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
         if type(coordinates) is Ring:
             polygons.append([coordinates])
         elif kind == "Polygon":
-            polygons.append(list_of_lists(coordinates, kind))
+            polygons.append(_list_of_lists(coordinates, kind))
         elif kind == "MultiPolygon":
-            polygons += [list_of_lists(polygon, kind) for polygon in list_of_lists(coordinates, kind)] or [[]]
+            polygons += [_list_of_lists(polygon, kind) for polygon in _list_of_lists(coordinates, kind)] or [[]]
         elif kind == "Point":
             points.append(coordinates)
         elif kind == "MultiPoint":
             if type(coordinates) is not list:
-                raise malformed_coordinates(coordinates, kind)
+                raise _malformed_coordinates(coordinates, kind)
             points += coordinates
         elif kind == COLLECTION:
             members = member.get("geometries")
@@ -418,7 +418,7 @@ WANTED = {
 ROWS = (list, Ring)
 
 
-def list_of_lists(coordinates: Any, kind: str) -> list[Any]:
+def _list_of_lists(coordinates: Any, kind: str) -> list[Any]:
     """Check that coordinates are lists of lists of lists: a level too few is a frequent mistake. Raises Malformed."""
     if type(coordinates) is list:
         for ring in coordinates:
@@ -426,14 +426,14 @@ def list_of_lists(coordinates: Any, kind: str) -> list[Any]:
                 break
         else:
             return coordinates
-    raise malformed_coordinates(coordinates, kind)
+    raise _malformed_coordinates(coordinates, kind)
 
 
-def malformed_coordinates(coordinates: Any, kind: str) -> Malformed:
+def _malformed_coordinates(coordinates: Any, kind: str) -> Malformed:
     return Malformed(expected=WANTED[kind], of=f"the coordinates of a {quote(kind)} are", value=json_of(coordinates))
 
 
-def probability_in(properties: dict[str, Any]) -> Any:
+def _probability_in(properties: dict[str, Any]) -> Any:
     """Find the probability among the properties or measurements of a feature, None if there is none."""
     measurements = properties.get("measurements")
     if type(measurements) is list:  # QuPath before 0.4
@@ -447,7 +447,7 @@ def probability_in(properties: dict[str, Any]) -> Any:
     return None
 
 
-def probabilities_in(properties: list[dict[str, Any]], keys: Set[str]) -> list[Any]:
+def _probabilities_in(properties: list[dict[str, Any]], keys: Set[str]) -> list[Any]:
     """Find the probability of each feature, None without one.
 
     keys  of all of them
@@ -461,7 +461,7 @@ def probabilities_in(properties: list[dict[str, Any]], keys: Set[str]) -> list[A
                 return [None] * len(properties)
             if len(names) == 1:
                 return [each.get(names[0]) if each else None for each in measured]
-    return list(map(probability_in, properties))
+    return list(map(_probability_in, properties))
 
 
 def write_geojson(outlines: Outlines, class_names: Sequence[str], colours: Sequence[str | None]) -> bytes:

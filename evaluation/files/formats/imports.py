@@ -108,7 +108,7 @@ def kind_of(path: Path) -> str | None:
                 stores = find_stores(names)
                 if len(stores) == 1 or (stores and path.name.lower().endswith(".zarr.zip")):
                     return "ome_zarr"
-                names = [name for name in names if not is_beside_rois(name)]
+                names = [name for name in names if not _is_beside_rois(name)]
                 return "imagej_roi" if names and all(name.endswith(".roi") for name in names) else None
         except (CutOff, Damaged, *ZIP_FAULTS):
             return None
@@ -119,7 +119,7 @@ def read_import(streams: Sequence[BinaryIO], kind: str, name: str, dataset: str 
     """Read an array of labels, or GeoJSON as a text, in the confined process. Raises InputFault."""
     asked = Asked(quote(name, 120), name, dataset, limit)
     words, read = READERS[kind]
-    with faults_told(asked.where, words), warnings.catch_warnings(action="ignore"):
+    with _faults_told(asked.where, words), warnings.catch_warnings(action="ignore"):
         content = read(streams[0], asked)
         if isinstance(content, np.ndarray):
             check_dtype(content.dtype, where=asked.where)
@@ -131,7 +131,7 @@ def read_import(streams: Sequence[BinaryIO], kind: str, name: str, dataset: str 
 
 
 @contextmanager
-def faults_told(where: str, words: str) -> Iterator[None]:
+def _faults_told(where: str, words: str) -> Iterator[None]:
     """Turn what a library raises into a finding that has its words."""
     try:
         with damage_told(where, words):
@@ -155,7 +155,7 @@ def library(name: str, where: str) -> Any:
         raise refused("missing-extra", where, wording="imports", package=package, extra="imports") from None
 
 
-def only_one(chosen: Sequence[Choice], asked: Asked, what: str, expected: str, names: Sequence[str]) -> Choice:
+def _only_one(chosen: Sequence[Choice], asked: Asked, what: str, expected: str, names: Sequence[str]) -> Choice:
     """Choose what is to be read of a file. Raises InputFault ("no-mask-variable") if it cannot be told.
 
     what, names   "array" or "dataset", and the names of all that there are
@@ -174,32 +174,32 @@ CALLED_ZARR = re.compile(r"(?:[^/]+/)*?[^/]*\.zarr(?=/|$)", re.IGNORECASE)
 CODECS = frozenset({"bytes", "transpose", "sharding_indexed", "crc32c", "gzip", "zlib", "zstd", "blosc", "lz4", "bz2"})
 
 
-def read_zarr(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
+def _read_zarr(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     """Read the array at the path ``dataset``, or the only one at full size: labels go before images."""
     zarr = library("zarr", asked.where)
     zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})  # each thread takes address space
     check_directory(stream, STORE_DIRECTORY_BYTES)
     with zipfile.ZipFile(stream) as archive:
         members = {info.filename: info for info in archive.infolist()}
-        arrays = dict(arrays_of(archive, members))
+        arrays = dict(_arrays_of(archive, members))
         if asked.dataset is not None:
             wanted = asked.dataset.strip("/")
             chosen = [name for name in arrays if name == wanted or name.endswith(f"/{wanted}")]
         else:
             full = [name for name in arrays if not re.fullmatch(r"(.*/)?[1-9][0-9]*", name)] or [*arrays]
             chosen = [name for name in full if "labels" in name.split("/")] or full
-        name = only_one(chosen, asked, "array", "one array at full size", [*arrays])
-        own = {member.removeprefix(f"{name}/"): info for member, info in members.items() if is_below(member, name)}
+        name = _only_one(chosen, asked, "array", "one array at full size", [*arrays])
+        own = {member.removeprefix(f"{name}/"): info for member, info in members.items() if _is_below(member, name)}
         check_bytes(sum(info.file_size for info in own.values()), "chunks", asked.where, asked.bytes_limit)
         content = {member: archive.read(info) for member, info in own.items()}
-    check_codecs(arrays[name], content)
+    _check_codecs(arrays[name], content)
     buffer = zarr.core.buffer.default_buffer_prototype().buffer.from_bytes
     array = zarr.open_array(zarr.storage.MemoryStore({key: buffer(data) for key, data in content.items()}), mode="r")
     check_bytes(math.prod(array.shape) * array.dtype.itemsize, "an array", asked.where, asked.bytes_limit)
     return np.asarray(array[...])
 
 
-def arrays_of(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> Iterator[tuple[str, Any]]:
+def _arrays_of(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> Iterator[tuple[str, Any]]:
     """Yield the folder and the metadata of each array of a store."""
     for name, info in members.items():
         folder, _, file = name.rpartition("/")
@@ -211,24 +211,24 @@ def arrays_of(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) 
                 yield folder, metadata
 
 
-def check_codecs(metadata: JsonObject, content: Mapping[str, bytes]) -> None:
+def _check_codecs(metadata: JsonObject, content: Mapping[str, bytes]) -> None:
     """Refuse codecs that are not known, and chunks of blosc of another length than they say.
 
     Raises Damaged, CutOff: zarr makes pixels of a chunk that is cut.
     """
-    if unknown := set(codecs_of([metadata.get(key) for key in ("codecs", "compressor", "filters")])) - CODECS:
+    if unknown := set(_codecs_of([metadata.get(key) for key in ("codecs", "compressor", "filters")])) - CODECS:
         raise Damaged(f"the codec {quote(min(unknown))}, which is not read")
     outermost = metadata["codecs"][-1:] if "codecs" in metadata else metadata.get("compressor")
-    for name, chunk in content.items() if next(codecs_of(outermost), "") == "blosc" else ():
+    for name, chunk in content.items() if next(_codecs_of(outermost), "") == "blosc" else ():
         is_chunk = not is_of_zarr(name) and not name.endswith((".zattrs", ".zmetadata", "/"))
         if is_chunk and int.from_bytes(chunk[12:16], "little") != len(chunk):
             raise CutOff
 
 
-def codecs_of(metadata: Any) -> Iterator[str]:
+def _codecs_of(metadata: Any) -> Iterator[str]:
     """Yield the names of codecs, also of those in others."""
     for value in metadata.values() if isinstance(metadata, dict) else metadata if isinstance(metadata, list) else ():
-        yield from codecs_of(value)
+        yield from _codecs_of(value)
     if isinstance(metadata, dict):
         yield from (str(metadata[key]).removeprefix("numcodecs.") for key in ("id", "name") if key in metadata)
 
@@ -245,12 +245,12 @@ def find_stores(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     called = {match[0] if (match := CALLED_ZARR.match(folder)) else folder for folder in folders}
     tops: list[str] = []
     for folder in sorted(called):
-        if not any(is_below(folder, top) for top in tops):
+        if not any(_is_below(folder, top) for top in tops):
             tops.append(folder)
-    return {top: tuple(name for name in names if is_below(name, top)) for top in tops}
+    return {top: tuple(name for name in names if _is_below(name, top)) for top in tops}
 
 
-def is_below(name: str, folder: str) -> bool:
+def _is_below(name: str, folder: str) -> bool:
     """Tell whether a path lies in a folder; "" holds all."""
     return not folder or name.startswith(f"{folder}/")
 
@@ -263,7 +263,7 @@ def is_store(path: Path) -> bool:
 # --- HDF5 -------------------------------------------------------------------------------------------------------------
 
 
-def read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
+def _read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     """Read the array at the path ``dataset``, else the only one, or the one with a usual name. No link is followed."""
     members = list_hdf5_members(stream, nested=True)
     if asked.dataset is not None:
@@ -273,7 +273,7 @@ def read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
         named = [member for member in arrays if PurePosixPath(member.name).name in ID_NAMES]
         chosen = named if len(arrays) > 1 else arrays
     names = [member.name for member in members if member.dataset is not None]
-    member = only_one(chosen, asked, "dataset", f"one array, or one with a name such as {quote(ID_NAMES[0])}", names)
+    member = _only_one(chosen, asked, "dataset", f"one array, or one with a name such as {quote(ID_NAMES[0])}", names)
     if member.kind is not None:
         raise refused("not-numeric", asked.where, wording="dataset", kind=member.kind, name=member.name)
     return read_member(member, where=asked.where, bytes_limit=asked.bytes_limit)
@@ -286,7 +286,7 @@ NUMBER_TYPES = re.compile(r"b1|[iuf][1248]")
 
 
 @dataclass(slots=True)
-class PickledCall:
+class _PickledCall:
     """A call in a pickle: its name, what it is given, and what the result is then told to hold."""
 
     name: str
@@ -298,29 +298,29 @@ class PickledCall:
 
 
 @dataclass(frozen=True, slots=True)
-class PickledName:
+class _PickledName:
     """A function or a class that a pickle names."""
 
     name: str
 
-    def __call__(self, *args: Any) -> PickledCall:
-        return PickledCall(self.name, args)
+    def __call__(self, *args: Any) -> _PickledCall:
+        return _PickledCall(self.name, args)
 
 
-class Inert(pickle._Unpickler):
+class _Inert(pickle._Unpickler):
     """An unpickler that runs nothing: what a pickle names is not imported, its calls are kept.
 
     The one in Python, whose memory grows with the file alone.
     """
 
-    def find_class(self, module: str, name: str) -> PickledName:
-        return PickledName(f"{module}.{name}")
+    def find_class(self, module: str, name: str) -> _PickledName:
+        return _PickledName(f"{module}.{name}")
 
 
 def read_cellpose(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     """Read the array ``masks`` of the dictionary in a .npy file, made of the bytes that it has there."""
     read_npy_header(Plain(stream))
-    held, *others = Inert(stream).load().state[4]
+    held, *others = _Inert(stream).load().state[4]
     if others or not isinstance(held, dict) or "masks" not in held:
         raise refused("pickle", asked.where, wording="without-masks")
     call = held["masks"]
@@ -344,14 +344,14 @@ HEADER2_BYTES = 52
 CIRCLE = shapely.get_coordinates(shapely.Point(0.5, 0.5).buffer(0.5, quad_segs=32))  # 0.04 % too small
 
 
-def read_rois(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
+def _read_rois(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
     """Yield the ROIs in the order of the ZIP: the group is the class, 0 is none, and the name is the id."""
     roifile = library("roifile", asked.where)
-    for file, data in roi_files(stream, asked):
+    for file, data in _roi_files(stream, asked):
         try:
-            check_length_of_roi(data)
+            _check_length_of_roi(data)
             roi = roifile.ImagejRoi.frombytes(data)
-            geometry = geometry_of_roi(roi)
+            geometry = _geometry_of_roi(roi)
         except (CutOff, Damaged, *LIBRARY_FAULTS) as error:
             why = "it is cut off" if isinstance(error, CutOff) else str(error)
             raise Damaged(f"{quote(file, 120)}, which is no ROI that can be read ({quote(why, 80)})") from None
@@ -360,7 +360,7 @@ def read_rois(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
         yield {"type": "Feature", "id": own, "geometry": geometry, "properties": properties}
 
 
-def roi_files(stream: BinaryIO, asked: Asked) -> Iterator[tuple[str, bytes]]:
+def _roi_files(stream: BinaryIO, asked: Asked) -> Iterator[tuple[str, bytes]]:
     """Yield name and bytes of each ROI."""
     if stream.read(len(ROI_MAGIC)) == ROI_MAGIC:
         stream.seek(0)
@@ -368,17 +368,17 @@ def roi_files(stream: BinaryIO, asked: Asked) -> Iterator[tuple[str, bytes]]:
         return
     check_directory(stream, STORE_DIRECTORY_BYTES)
     with zipfile.ZipFile(stream) as archive:
-        members = [member for member in archive.infolist() if not is_beside_rois(member.filename)]
+        members = [member for member in archive.infolist() if not _is_beside_rois(member.filename)]
         check_bytes(sum(member.file_size for member in members), "ROIs", asked.where, asked.bytes_limit)
         for member in members:
             yield member.filename, archive.read(member)
 
 
-def is_beside_rois(name: str) -> bool:
+def _is_beside_rois(name: str) -> bool:
     return name.endswith("/") or name.startswith("__MACOSX/") or PurePosixPath(name).name.startswith(".")
 
 
-def check_length_of_roi(data: bytes) -> None:
+def _check_length_of_roi(data: bytes) -> None:
     """Raise CutOff if the second header, the name or the properties are not there: roifile leaves them out then."""
     (header2,) = struct.unpack_from(">i", data, 60)
     if header2 > 0:
@@ -390,7 +390,7 @@ def check_length_of_roi(data: bytes) -> None:
                 raise CutOff
 
 
-def geometry_of_roi(roi: Any) -> JsonObject:
+def _geometry_of_roi(roi: Any) -> JsonObject:
     """Make a geometry of GeoJSON; what is neither an area nor points has the name of its type."""
     kind, areas = roi.roitype.name, ("POLYGON", "FREEHAND", "TRACED", "RECT", "OVAL")
     if kind == "POINT":
@@ -417,7 +417,7 @@ ID_COLUMNS_OF_SHAPES = ("id", "key", "cell_id")
 SCALARS = (str, int, float, bool)
 
 
-def read_geoparquet(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
+def _read_geoparquet(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
     """Make a feature of each row, whose other columns are its properties."""
     pyarrow, parquet = library("pyarrow", asked.where), library("pyarrow.parquet", asked.where)
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())  # others reserve much address space
@@ -433,12 +433,12 @@ def read_geoparquet(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
             for row, shape in zip(batch.drop_columns([column]).to_pylist(), shapes, strict=True):
                 own = next((row[name] for name in ID_COLUMNS_OF_SHAPES if type(row.get(name)) in (str, int)), None)
                 geometry = None if shape is None else shapely.geometry.mapping(shape)
-                yield {"type": "Feature", "id": own, "geometry": geometry, "properties": properties_of_row(row)}
+                yield {"type": "Feature", "id": own, "geometry": geometry, "properties": _properties_of_row(row)}
     except pyarrow.ArrowException as error:
         raise Damaged(quote(str(error), 120)) from None
 
 
-def properties_of_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def _properties_of_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Give the columns of a nucleus, with its class where features of GeoJSON have it."""
     properties = {name: value for name, value in row.items() if type(value) in SCALARS}
     said = row.get("classification")
@@ -451,9 +451,9 @@ def properties_of_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 READERS: dict[str, tuple[str, Callable[[BinaryIO, Asked], Any]]] = {
-    "ome_zarr": ("a Zarr store", read_zarr),
-    "hdf5": ("an HDF5 file", read_hdf5),
+    "ome_zarr": ("a Zarr store", _read_zarr),
+    "hdf5": ("an HDF5 file", _read_hdf5),
     "cellpose": ("a pickled .npy, as cellpose's '_seg.npy' is", read_cellpose),
-    "imagej_roi": ("ROIs of ImageJ", read_rois),
-    "geoparquet": ("GeoParquet", read_geoparquet),
+    "imagej_roi": ("ROIs of ImageJ", _read_rois),
+    "geoparquet": ("GeoParquet", _read_geoparquet),
 }

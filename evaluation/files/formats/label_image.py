@@ -61,7 +61,7 @@ def read_label_image(
     table = None if class_table is None else read_class_table(class_table[0], request, class_table[1])
     classes: LabelRuns | None = None
     with noting(faults):
-        labels, classes = read_planes(stream, request, case)
+        labels, classes = _read_planes(stream, request, case)
         labels, not_annotated = split_labels(labels, rules.not_annotated)
     if class_map is not None:
         with noting(faults):
@@ -78,13 +78,13 @@ def read_label_image(
     else:
         if rules.class_values is not None:  # the values of a semantic mask are class numbers
             values = labels.value.astype(np.int64).reshape(1, -1)
-            classes = replace(labels, value=classes_of_values(values, request.classes, where=where).reshape(-1))
+            classes = replace(labels, value=_classes_of_values(values, request.classes, where=where).reshape(-1))
             voids = ()
         limit = request.limits.bytes_per_file
         labels, warnings = label_array.label_components(labels, rules.components, where=where, bytes_limit=limit)
         warnings += voids
     class_id = request.file_class or (request.classes.of_nameless if classes is None and table is None else 0)
-    of_labels = None if table is None else classes_of_labels(labels, table, where)
+    of_labels = None if table is None else _classes_of_labels(labels, table, where)
     parts = [LabelImage(labels, class_id, classes, source=request.name, class_of_instance=of_labels)]
     if len(not_annotated.value):
         region = replace(not_annotated, value=np.ones(len(not_annotated.value), np.uint8))
@@ -92,15 +92,15 @@ def read_label_image(
     return Annotations(tuple(parts), warnings)
 
 
-def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case) -> tuple[LabelRuns, LabelRuns | None]:
+def _read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case) -> tuple[LabelRuns, LabelRuns | None]:
     """Read the labels, and the class ids of a second channel if the rules tell of one."""
     where, channel = request.where, request.rules.class_channel
     check = partial(label_array.check_labels, but=request.rules.not_annotated)
     with damage_told(where, "a label image"):
         if channel is None:
-            return read_runs(stream, check, request, case, suffix=suffix_of(request.name), where=where), None
+            return _read_runs(stream, check, request, case, suffix=suffix_of(request.name), where=where), None
         array = read_image(stream, suffix=suffix_of(request.name), channels=2, **wanted(request, case, where))
-        ids, numbers = split_channels(array, channel, where, case)
+        ids, numbers = _split_channels(array, channel, where, case)
         labels = check(ids, where=where, shape_yx=case.shape_yx)
         place = f"{where}, channel {channel}"
         return runs_of(labels), runs_of(class_ids_in(numbers, request.classes, where=place, shape_yx=case.shape_yx))
@@ -123,13 +123,13 @@ def read_class_map(stream: BinaryIO, request: Request, case: Case, *, where: str
     with damage_told(where, "a class map"):
         if suffix == ".mat":
             values = read_mat_labels(stream, where=where, shape_yx=case.shape_yx, bytes_limit=limit)
-            return runs_of(classes_of_values(values, request.classes, where=where))
+            return runs_of(_classes_of_values(values, request.classes, where=where))
         options = {"names": CLASS_NAMES} if suffix == ".npz" else {}
         check = partial(class_ids_in, classes=request.classes)
-        return read_runs(stream, check, request, case, suffix=suffix, where=where, **options)
+        return _read_runs(stream, check, request, case, suffix=suffix, where=where, **options)
 
 
-def read_runs(
+def _read_runs(
     stream: BinaryIO,
     check: Callable[..., Integers],
     request: Request,
@@ -161,7 +161,7 @@ def read_runs(
             raise too_large(where, "runs of equal labels", bytes_limit) from None
 
 
-def split_channels(
+def _split_channels(
     array: npt.NDArray[Any], class_channel: int, where: str, case: Case
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Split the planes of ids and of class numbers of an image with two channels."""
@@ -175,20 +175,20 @@ def split_channels(
 def class_ids_in(
     plane: npt.NDArray[Any], classes: ClassTable, *, where: str, shape_yx: tuple[int, int], first_row: int = 0
 ) -> Int16:
-    """``classes_of_values`` of a plane of any kind of numbers. Raises InputFault, also if they are not whole."""
+    """``_classes_of_values`` of a plane of any kind of numbers. Raises InputFault, also if they are not whole."""
     expected = describe_class_values(classes)
     values = label_array.check_integers(plane, where=where, shape_yx=shape_yx, expected=expected, first_row=first_row)
-    return classes_of_values(values, classes, where=where, first_row=first_row)
+    return _classes_of_values(values, classes, where=where, first_row=first_row)
 
 
-def classes_of_values(values: Integers, classes: ClassTable, *, where: str, first_row: int = 0) -> Int16:
+def _classes_of_values(values: Integers, classes: ClassTable, *, where: str, first_row: int = 0) -> Int16:
     """Give the class ids that class numbers stand for, int16 of the same shape (H, W); 0 is none.
 
     Raises InputFault ("unknown-class-value").
     """
     class_id = known_classes(values, classes)
     if class_id.min(initial=0) == NO_CLASS:
-        raise InputFault(*unknown_values(values, class_id == NO_CLASS, where, classes, first_row))
+        raise InputFault(*_unknown_values(values, class_id == NO_CLASS, where, classes, first_row))
     return class_id
 
 
@@ -204,7 +204,7 @@ def known_classes(values: Integers, classes: ClassTable) -> Int16:
     return np.where(in_table, table[np.where(in_table, values, 0)], np.int16(NO_CLASS))
 
 
-def unknown_values(values: Integers, unknown: Bool, where: str, classes: ClassTable, first_row: int) -> list[Finding]:
+def _unknown_values(values: Integers, unknown: Bool, where: str, classes: ClassTable, first_row: int) -> list[Finding]:
     """Make a finding of each of the first values that are no class."""
     expected = describe_class_values(classes)
 
@@ -241,7 +241,7 @@ def named_values(classes: ClassTable) -> list[str]:
     return [f"{number} ({quote(names[class_id])})" for number, class_id in sorted(classes.values.items())]
 
 
-def classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where: str) -> Int16:
+def _classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where: str) -> Int16:
     """Give the class id of each label, int16 (N,), in ascending order of the labels.
 
     Raises InputFault ("instance-without-class").
@@ -281,20 +281,20 @@ def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int
     """
     with damage_told(where, "a class table"):
         is_json = where.rstrip("'").lower().removesuffix(".gz").endswith(".json")
-        return (read_json_table if is_json else read_csv_table)(stream, request, where)
+        return (_read_json_table if is_json else _read_csv_table)(stream, request, where)
 
 
-def read_csv_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
+def _read_csv_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
     limit = request.limits.bytes_per_file
     table = read_table(stream, where=where, bytes_limit=limit, rows_limit=rows_limit(request, 1))
     id_column = table.need(*ID_COLUMNS)
     ids = [cell.decode() for cell in table.cells(id_column)]
     of_classes = [name for name in CLASS_COLUMNS if table.find([name]) != id_column]  # "label" may be either
     sheet = Sheet(replace(request, where=where), lambda row: f"line {table.line[row]:,}")
-    return classes_by_id(ids, table.categories(table.need(*of_classes)), sheet)
+    return _classes_by_id(ids, table.categories(table.need(*of_classes)), sheet)
 
 
-def read_json_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
+def _read_json_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
     value = read_json(stream, where=where, limits=request.limits)
     if isinstance(value, dict):
         pairs = list(value.items())
@@ -313,10 +313,10 @@ def read_json_table(stream: BinaryIO, request: Request, where: str) -> dict[int,
     for index in sheet.rows_with("invalid-class-table", ~is_text):
         sheet.fault("invalid-class-table", index, wording="no-id-and-class")
     sheet.check()
-    return classes_by_id([str(key) for key, _ in pairs], categories([str(name).strip() for _, name in pairs]), sheet)
+    return _classes_by_id([str(key) for key, _ in pairs], categories([str(name).strip() for _, name in pairs]), sheet)
 
 
-def distinct_numbers(ids: Sequence[str]) -> list[int]:
+def _distinct_numbers(ids: Sequence[str]) -> list[int]:
     """Give the ids as numbers, if all are plain digits and no two are equal; else none: ``ID`` looks at each."""
     text = "".join(ids)
     if not (text.isascii() and text.isdigit()) or not 0 < len(min(ids, key=len)) <= len(max(ids, key=len)) <= 18:
@@ -325,14 +325,14 @@ def distinct_numbers(ids: Sequence[str]) -> list[int]:
     return numbers if min(numbers) > 0 and len(set(numbers)) == len(numbers) else []
 
 
-def classes_by_id(ids: Sequence[str], classes: Categories, sheet: Sheet) -> dict[int, int]:
+def _classes_by_id(ids: Sequence[str], classes: Categories, sheet: Sheet) -> dict[int, int]:
     """Find the class id of each instance id. Raises InputFault with all entries that are wrong.
 
     ids, classes  of each entry: the id as text, and the class as ``categories`` gives it
     """
     class_ids = sheet.classes_of(*classes).tolist()
     class_of_id: dict[int, int] = {}
-    if numbers := distinct_numbers(ids):
+    if numbers := _distinct_numbers(ids):
         class_of_id = dict(zip(numbers, class_ids, strict=True))
         ids = ()
     for index, (text, class_id) in enumerate(zip(ids, class_ids, strict=False)):
@@ -393,14 +393,14 @@ def read_colour_map(stream: BinaryIO, request: Request[ColourMapRules], case: Ca
     without a border can be, is lost. Raises InputFault: unknown-colour, unsupported-format, wrong-shape, and those of
     ``read_image``.
     """
-    pixels = pack_colours(read_colours(stream, request, case))
+    pixels = _pack_colours(_read_colours(stream, request, case))
     rules = request.rules
-    ids = {request.classes.ids[name.casefold()]: code_of(colour) for name, colour in rules.colours.items()}
+    ids = {request.classes.ids[name.casefold()]: _code_of(colour) for name, colour in rules.colours.items()}
     is_known = np.zeros(pixels.shape, np.bool_)
-    for code in (BACKGROUND, code_of(rules.border_colour), *ids.values()):
+    for code in (BACKGROUND, _code_of(rules.border_colour), *ids.values()):
         is_known |= pixels == code
     if not is_known.all():
-        raise InputFault(*unknown_colours(pixels, ~is_known, request))
+        raise InputFault(*_unknown_colours(pixels, ~is_known, request))
     labels, class_of_instance = restore_nuclei(
         pixels, dict(sorted(ids.items())), dilate=rules.border == "remove_and_dilate"
     )
@@ -425,14 +425,14 @@ def restore_nuclei(pixels: UInt32, codes: dict[int, int], *, dilate: bool) -> tu
     for class_id, code in codes.items():
         nuclei, count = ndimage.label(pixels == code, structure=TOUCHING, output=np.int32)
         if dilate:
-            nuclei = dilate_labels(nuclei)
+            nuclei = _dilate_labels(nuclei)
         np.add(nuclei, len(class_of_label), out=labels, where=nuclei > 0)
         class_of_label = np.append(class_of_label, np.full(count, class_id, np.int16))
     present = np.flatnonzero(np.bincount(labels.ravel())[1:]) + 1
     return labels, class_of_label[present - 1]
 
 
-def dilate_labels(labels: Int32) -> Int32:
+def _dilate_labels(labels: Int32) -> Int32:
     """Let labels grow by one pixel to each side; where two meet, the larger one wins.
 
     Those that touch have the same label, so that no nucleus grows over another one.
@@ -445,7 +445,7 @@ def dilate_labels(labels: Int32) -> Int32:
     return grown
 
 
-def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case) -> npt.NDArray[np.uint8]:
+def _read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case) -> npt.NDArray[np.uint8]:
     """Read the colours of an image, uint8 (H, W, 3 or 4)."""
     suffix, where, limit = suffix_of(request.name), request.where, request.limits.bytes_per_file
     if suffix not in COLOUR_SUFFIXES:
@@ -466,10 +466,10 @@ def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case)
     return image if shape == (*case.shape_yx, samples) else np.moveaxis(image, 0, 2)
 
 
-def pack_colours(image: npt.NDArray[np.uint8]) -> UInt32:
+def _pack_colours(image: npt.NDArray[np.uint8]) -> UInt32:
     """Write colours as numbers 0xRRGGBB, uint32 (H, W).
 
-    >>> [hex(code) for code in pack_colours(np.array([[[255, 128, 0, 9]]], np.uint8)).ravel()]
+    >>> [hex(code) for code in _pack_colours(np.array([[[255, 128, 0, 9]]], np.uint8)).ravel()]
     ['0xff8000']
     """
     pixels: UInt32 = np.zeros(image.shape[:2], np.uint32)
@@ -478,12 +478,12 @@ def pack_colours(image: npt.NDArray[np.uint8]) -> UInt32:
     return pixels
 
 
-def code_of(colour: str) -> int:
+def _code_of(colour: str) -> int:
     """Give the number of a colour such as "#ff8000"."""
     return int(colour[1:], 16)
 
 
-def unknown_colours(codes: UInt32, unknown: Bool, request: Request[ColourMapRules]) -> list[Finding]:
+def _unknown_colours(codes: UInt32, unknown: Bool, request: Request[ColourMapRules]) -> list[Finding]:
     """Make a finding for each of the first colours that have no meaning."""
     rules, where = request.rules, request.where
     colours = [f"{quote(colour)} ({quote(name)})" for name, colour in rules.colours.items()]
@@ -527,7 +527,7 @@ def write_label_tiff(instances: Instances, *, where: str = "nuclei") -> bytes:
     ``instances``, 1…N. ``where`` says what is written, for messages. Raises InputFault: overlap-in-label-map, and
     unsupported-shape for points.
     """
-    return tiff_bytes(paint_numbers(instances, instance_numbers(instances.source_id), where))
+    return tiff_bytes(_paint_numbers(instances, _instance_numbers(instances.source_id), where))
 
 
 def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None, *, where: str = "nuclei") -> bytes:
@@ -540,7 +540,7 @@ def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None,
     class_id = np.maximum(instances.class_id.astype(np.int64), 0)
     if numbers is not None:
         class_id = np.array([0, *numbers], np.int64)[class_id]
-    return tiff_bytes(paint_numbers(instances, class_id, where))
+    return tiff_bytes(_paint_numbers(instances, class_id, where))
 
 
 def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: str = "nuclei") -> bytes:
@@ -550,14 +550,14 @@ def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: 
     """
     chosen = np.ones(len(instances), np.bool_) if class_id is None else instances.class_id == class_id
     number = np.zeros(len(instances), np.int64)
-    number[chosen] = instance_numbers(instances.source_id[chosen])
-    labels = paint_numbers(instances, number, where)
+    number[chosen] = _instance_numbers(instances.source_id[chosen])
+    labels = _paint_numbers(instances, number, where)
     if labels.nbytes > MAT_BYTES:
         raise refused("too-large", where, wording="for-matlab", size=labels.nbytes, limit=MAT_BYTES)
     return mat_bytes(labels)
 
 
-def instance_numbers(source_id: npt.NDArray[Any]) -> Int64:
+def _instance_numbers(source_id: npt.NDArray[Any]) -> Int64:
     """Choose the numbers by which instances stand in a label image, int64 (N,)."""
     texts = [str(source) for source in source_id]
     if all(re.fullmatch("[1-9][0-9]{0,9}", text) for text in texts) and len(set(texts)) == len(texts):
@@ -567,7 +567,7 @@ def instance_numbers(source_id: npt.NDArray[Any]) -> Int64:
     return np.arange(1, len(source_id) + 1)
 
 
-def paint_numbers(instances: Instances, number: Int64, where: str) -> Labels:
+def _paint_numbers(instances: Instances, number: Int64, where: str) -> Labels:
     """Paint the number of the nucleus into every pixel, (H, W); nuclei with the number 0 are left out. Raises
     InputFault.
     """

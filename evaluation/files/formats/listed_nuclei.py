@@ -71,7 +71,7 @@ def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annota
     vertices is not. Raises InputFault with all that is wrong: too-large, too-deep, not-json, wrong-format,
     invalid-annotation, empty-polygon, invalid-coordinate, unknown-class, invalid-probability, missing-probability.
     """
-    return read_items(stream, request, case, "polygon", "path_points", "a list of positions")
+    return _read_items(stream, request, case, "polygon", "path_points", "a list of positions")
 
 
 def read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
@@ -80,10 +80,10 @@ def read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotati
     Otherwise as ``read_polygons_json``; "Point 0", "Point 1", …, which viewers and the files of MONKEY write, stand for
     no name.
     """
-    return read_items(stream, request, case, "point", "point", "a position [x, y, z]")
+    return _read_items(stream, request, case, "point", "point", "a position [x, y, z]")
 
 
-def read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: str, what: str) -> Annotations:
+def _read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: str, what: str) -> Annotations:
     """Read the nuclei of a file of the platform.
 
     kind, key   "polygon" or "point", and the key under which an item has its vertices or its position
@@ -94,7 +94,7 @@ def read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: s
         records = read_records(stream, key=f"{kind}s", where=where, limits=request.limits)
         nuclei = NucleusLists(request, case, kind)
         of_points = nuclei.of_points
-        for piece in items_of(records, (f"Multiple {kind}s", kind.title()), key, where):
+        for piece in _items_of(records, (f"Multiple {kind}s", kind.title()), key, where):
             for item in piece:
                 nuclei.next_annotation()
                 is_item = type(item) is dict and key in item
@@ -113,7 +113,7 @@ def read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: s
         return nuclei.annotations()
 
 
-def items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> Iterator[list[Any]]:
+def _items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> Iterator[list[Any]]:
     """Give the items of a file of the platform, some at a time.
 
     kinds  the types of a file with a list of items, and of one that is a single item
@@ -153,7 +153,7 @@ def write_polygons_json(
 
     if wrong := np.flatnonzero(np.diff(first) != 1).tolist():
         raise InputFault(*for_each(wrong, shape_fault))
-    vertices = in_plane(outlines.points_xy)
+    vertices = _in_plane(outlines.points_xy)
     paths = [vertices[start:stop] for start, stop in pairwise(outlines.ring_start.tolist())]
     polygons = []
     for path, of_nucleus in zip(paths, names_and_probabilities(outlines, class_names), strict=True):
@@ -164,7 +164,7 @@ def write_polygons_json(
     return orjson.dumps(file, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def in_plane(points_xy: Float64) -> Float64:
+def _in_plane(points_xy: Float64) -> Float64:
     """Add the z to vertices that the platform gives to an image without depth, float64 (V, 3)."""
     return np.ascontiguousarray(np.column_stack([points_xy, np.full(len(points_xy), PLANE)]))
 
@@ -193,7 +193,7 @@ def write_points_json(points: Points, class_names: Sequence[str]) -> bytes:
     Class probabilities are left out, since the platform's schema refuses them. Raises ValueError for ids of classes
     without a name.
     """
-    nuclei = zip(in_plane(points.points_xy), names_and_probabilities(points, class_names), strict=True)
+    nuclei = zip(_in_plane(points.points_xy), names_and_probabilities(points, class_names), strict=True)
     items = [named({"point": position}, *of_nucleus) for position, of_nucleus in nuclei]
     file = {"type": "Multiple points", "version": VERSION, "points": items}
     return orjson.dumps(file, option=orjson.OPT_SERIALIZE_NUMPY)
@@ -210,7 +210,7 @@ OUTLINE_TYPES = ("polygon", "rectangle")  # of labelme's shapes
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class _Tool:
     """A tool; ``title`` is its name, ``records`` the key of the list, or dictionary, of nuclei."""
 
     title: str
@@ -218,9 +218,9 @@ class Tool:
 
 
 TOOLS = {
-    "hovernet": Tool("HoVer-Net", "nuc"),
-    "cellvit": Tool("CellViT", "cells"),
-    "labelme": Tool("labelme", "shapes"),
+    "hovernet": _Tool("HoVer-Net", "nuc"),
+    "cellvit": _Tool("CellViT", "cells"),
+    "labelme": _Tool("labelme", "shapes"),
 }
 
 
@@ -240,7 +240,7 @@ def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], ca
     with resting_collector():
         tool = TOOLS[request.rules.tool]
         records = read_records(stream, key=tool.records, where=request.where, limits=request.limits, nan_is_null=True)
-        reader = ContourReader(request, case, names_of_types(records.root))
+        reader = _ContourReader(request, case, _names_of_types(records.root))
         if records.pieces is not None and isinstance(records.root, dict):
             reader.add(records.pieces)
         elif isinstance(records.root, dict) and isinstance(by_id := records.root.get(tool.records), dict):
@@ -259,10 +259,10 @@ def size_in_labelme(stream: BinaryIO, request: Request) -> list[Any] | None:
     return [root.get("imageHeight"), root.get("imageWidth")] if isinstance(root, dict) else None
 
 
-def names_of_types(root: Any) -> dict[int, str]:
+def _names_of_types(root: Any) -> dict[int, str]:
     """Read the names of CellViT's class numbers; older versions write ``{"Neoplastic": 1}``.
 
-    >>> names_of_types({"type_map": {"1": "Neoplastic"}}), names_of_types({"type_map": {"Neoplastic": 1}})
+    >>> _names_of_types({"type_map": {"1": "Neoplastic"}}), _names_of_types({"type_map": {"Neoplastic": 1}})
     ({1: 'Neoplastic'}, {1: 'Neoplastic'})
     """
     types = root.get("type_map") if isinstance(root, dict) else None
@@ -275,7 +275,7 @@ def names_of_types(root: Any) -> dict[int, str]:
     return names
 
 
-class ContourReader:
+class _ContourReader:
     """Hands nuclei over to NucleusLists."""
 
     def __init__(self, request: Request[ContoursJsonRules], case: Case, type_names: Mapping[int, str]) -> None:
@@ -350,16 +350,16 @@ class ContourReader:
             class_id = self.nuclei.class_of(label)
             self.nuclei.add_points(points[:1], class_id, [self.nuclei.number] * len(points[:1]))
             return
-        ring = corners_of(points) if kind == "rectangle" else points
+        ring = _corners_of(points) if kind == "rectangle" else points
         group = shape.get("group_id")
         own = f"{json_of(group)} {json_of(label)}" if group is not None else f"- {self.nuclei.number}"
         grouped.setdefault(own, (self.nuclei.number, label, []))[2].append([ring])
 
 
-def corners_of(points: list[Any]) -> list[Any]:
+def _corners_of(points: list[Any]) -> list[Any]:
     """Give the corners of a rectangle of which two opposite ones are given; other lists as they are.
 
-    >>> corners_of([[1, 2], [5, 9]])
+    >>> _corners_of([[1, 2], [5, 9]])
     [[1, 2], [5, 2], [5, 9], [1, 9]]
     """
     if len(points) != 2 or not all(type(point) is list and len(point) == 2 for point in points):
@@ -415,14 +415,14 @@ def read_yolo_txt(stream: BinaryIO, request: Request[YoloTxtRules], case: Case) 
     for line in data.splitlines():
         nuclei.next_annotation()
         if words := line.split():
-            add_line(nuclei, request, words, case)
+            _add_line(nuclei, request, words, case)
         if nuclei.number % NUCLEI_AT_ONCE == 0:
             nuclei.settle()
     nuclei.settle()
     return nuclei.annotations()
 
 
-def add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[bytes], case: Case) -> None:
+def _add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[bytes], case: Case) -> None:
     """Add the nucleus of a line."""
     text, numbers = words[0].decode("utf-8", "replace"), numbers_of(words[1:])
     class_id = request.file_class or class_of_text(text, request.classes)

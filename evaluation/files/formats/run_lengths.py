@@ -76,7 +76,7 @@ def runs_of_pairs(codes: Sequence[str], place: Place, *, pixels: int, first_pixe
     >>> runs.start.tolist(), runs.length.tolist(), runs.instance.tolist()
     ([0, 9, 4], [3, 2, 1], [0, 0, 1])
     """
-    faults = CodeFaults(f"pairs of start (from {first_pixel}) and length that do not overlap, in {pixels:,} pixels")
+    faults = _CodeFaults(f"pairs of start (from {first_pixel}) and length that do not overlap, in {pixels:,} pixels")
     texts = [code.split() if PAIRS.fullmatch(code) else [] for code in codes]
     for index, words in enumerate(texts):
         if len(words) % 2:
@@ -118,11 +118,11 @@ def runs_of_counts(codes: Sequence[str | Sequence[Any]], place: Place, *, pixels
     ([2, 2], [3, 5], [0, 1])
     """
     totals = np.broadcast_to(np.asarray(pixels, np.int64), len(codes))
-    faults = CodeFaults("counts of background and nucleus in turn that add up to the pixels of the image")
+    faults = _CodeFaults("counts of background and nucleus in turn that add up to the pixels of the image")
     parts = [CodeRuns(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))]
-    for begin, end in ranges(np.array([len(code) for code in codes], np.int64), BATCH_CHARACTERS):
-        counts, sizes = join_codes(codes[begin:end], begin, faults)
-        parts.append(runs_of_joined_counts(counts, sizes, begin, totals[begin:end], faults))
+    for begin, end in _ranges(np.array([len(code) for code in codes], np.int64), BATCH_CHARACTERS):
+        counts, sizes = _join_codes(codes[begin:end], begin, faults)
+        parts.append(_runs_of_joined_counts(counts, sizes, begin, totals[begin:end], faults))
     faults.raise_all(place)
     return join_parts(parts)
 
@@ -133,14 +133,14 @@ def join_parts(parts: Sequence[CodeRuns]) -> CodeRuns:
     return CodeRuns(*map(np.concatenate, columns))
 
 
-def join_codes(codes: Sequence[str | Sequence[Any]], begin: int, faults: CodeFaults) -> tuple[Int64, Int64]:
+def _join_codes(codes: Sequence[str | Sequence[Any]], begin: int, faults: _CodeFaults) -> tuple[Int64, Int64]:
     """Join the counts of codes, and say how many each has; those that are at fault have none."""
     lists = [code for code in codes if not isinstance(code, str)]
     strings = [code for code in codes if isinstance(code, str)]
     is_string = np.array([isinstance(code, str) for code in codes], np.bool_)
     sizes = np.zeros(len(codes), np.int64)
-    list_counts, sizes[~is_string], wrong_lists = counts_of_lists(lists)
-    string_counts, sizes[is_string], wrong_strings = counts_of_strings(strings)
+    list_counts, sizes[~is_string], wrong_lists = _counts_of_lists(lists)
+    string_counts, sizes[is_string], wrong_strings = _counts_of_strings(strings)
     for index in begin + np.flatnonzero(~is_string)[wrong_lists]:
         faults.add(int(index), "no-run-length")
     for index in begin + np.flatnonzero(is_string)[wrong_strings]:
@@ -151,7 +151,7 @@ def join_codes(codes: Sequence[str | Sequence[Any]], begin: int, faults: CodeFau
     return counts, sizes
 
 
-def runs_of_joined_counts(counts: Int64, sizes: Int64, begin: int, pixels: Int64, faults: CodeFaults) -> CodeRuns:
+def _runs_of_joined_counts(counts: Int64, sizes: Int64, begin: int, pixels: Int64, faults: _CodeFaults) -> CodeRuns:
     """Make runs of joined codes; each has ``sizes`` of the counts, and the first code has the number ``begin``."""
     code = np.repeat(np.arange(len(sizes)), sizes)
     bad = (counts < 0) | (counts > pixels[code])
@@ -168,7 +168,7 @@ def runs_of_joined_counts(counts: Int64, sizes: Int64, begin: int, pixels: Int64
     return CodeRuns(start, counts[run], (begin + code[run]).astype(np.int32))
 
 
-def counts_of_lists(codes: Sequence[Sequence[Any]]) -> tuple[Int64, Int64, Int64]:
+def _counts_of_lists(codes: Sequence[Sequence[Any]]) -> tuple[Int64, Int64, Int64]:
     """Join the counts of lists; gives also how many each has, and which lists hold other things than whole numbers."""
     if set(map(type, chain.from_iterable(codes))) <= {int}:
         try:
@@ -177,14 +177,14 @@ def counts_of_lists(codes: Sequence[Sequence[Any]]) -> tuple[Int64, Int64, Int64
         except OverflowError:
             pass
     usable = [all(type(count) is int and abs(count) < 1 << 62 for count in code) for code in codes]
-    counts, sizes, _ = counts_of_lists([code if fine else [] for code, fine in zip(codes, usable, strict=True)])
+    counts, sizes, _ = _counts_of_lists([code if fine else [] for code, fine in zip(codes, usable, strict=True)])
     return counts, sizes, np.flatnonzero(~np.array(usable, np.bool_))
 
 
-def counts_of_strings(codes: Sequence[str]) -> tuple[Int64, Int64, Int64]:
+def _counts_of_strings(codes: Sequence[str]) -> tuple[Int64, Int64, Int64]:
     """Decode the counts of strings; gives also how many each has, and which strings are no compressed codes.
 
-    >>> counts_of_strings(["52203", "5R", "5{"])[0].tolist()
+    >>> _counts_of_strings(["52203", "5R", "5{"])[0].tolist()
     [5, 2, 2, 2, 5]
     """
     usable = [code.isascii() for code in codes]
@@ -203,17 +203,17 @@ def counts_of_strings(codes: Sequence[str]) -> tuple[Int64, Int64, Int64]:
     bad[code[code_end[~is_last[code_end]]]] = True
     bad[code[first[pieces > STRING_PIECES]]] = True
     if bad.any():
-        counts, sizes, _ = counts_of_strings(["" if wrong else text for text, wrong in zip(codes, bad, strict=True)])
+        counts, sizes, _ = _counts_of_strings(["" if wrong else text for text, wrong in zip(codes, bad, strict=True)])
         return counts, sizes, np.flatnonzero(bad)
     shift = 5 * (np.arange(len(data)) - np.repeat(first, pieces))
     differences = np.add.reduceat((piece & PIECE) << shift, first) if len(first) else np.empty(0, np.int64)
     is_negative = piece[after - 1] & SIGN != 0
     differences[is_negative] -= np.int64(1) << (5 * pieces[is_negative])
     sizes = np.bincount(code[first], minlength=len(codes))
-    return add_differences(differences, sizes), sizes, np.empty(0, np.int64)
+    return _add_differences(differences, sizes), sizes, np.empty(0, np.int64)
 
 
-def add_differences(differences: Int64, sizes: Int64) -> Int64:
+def _add_differences(differences: Int64, sizes: Int64) -> Int64:
     """From the fourth number of each code on, add the number two before it, which has been added to in turn."""
     code = np.repeat(np.arange(len(sizes)), sizes)
     index = np.arange(len(differences)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -227,7 +227,7 @@ def add_differences(differences: Int64, sizes: Int64) -> Int64:
     return counts
 
 
-class CodeFaults:
+class _CodeFaults:
     """What is wrong with codes: the first fault of each, by its index."""
 
     def __init__(self, wanted: str) -> None:
@@ -283,10 +283,10 @@ def instances_of_codes(
     start, length, instance = runs.start, runs.length, runs.instance
     rows_limit = PIXEL_ROWS_LIMIT + ROWS_PER_RUN * len(start)
     parts, rows = [CodeRuns(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))], 0
-    for begin, end in ranges(np.bincount(instance), BATCH_RUNS):
+    for begin, end in _ranges(np.bincount(instance), BATCH_RUNS):
         batch = slice(*np.searchsorted(instance, [begin, end]))
         owner, batch_start = instance[batch].astype(np.int64) - begin, start[batch]
-        convert = rows_of_row_codes if pixel_order == "row" else rows_of_column_codes
+        convert = _rows_of_row_codes if pixel_order == "row" else _rows_of_column_codes
         of_rows = convert(batch_start, batch_start + length[batch], owner, shape_yx, rows_limit - rows)
         if of_rows is None:
             raise refused("too-complex-runs", where, limit=rows_limit, freely=PIXEL_ROWS_LIMIT, per_run=ROWS_PER_RUN)
@@ -304,7 +304,7 @@ def instances_of_codes(
     )
 
 
-def rows_of_row_codes(
+def _rows_of_row_codes(
     start: Int64, stop: Int64, instance: Int64, shape_yx: tuple[int, int], rows_limit: int
 ) -> CodeRuns | None:
     """Cut runs along rows at the ends of the rows, and join them where those of an instance meet; None if too many."""
@@ -316,10 +316,10 @@ def rows_of_row_codes(
     run = np.repeat(np.arange(len(start)), stop_row - first_row)
     left, right = np.maximum(start[run] - row * width, 0), np.minimum(stop[run] - row * width, width)
     line = (instance[run] * height + row) * (width + 1)
-    return row_runs(*merge_runs(line + left, line + right), shape_yx=shape_yx)
+    return _row_runs(*merge_runs(line + left, line + right), shape_yx=shape_yx)
 
 
-def rows_of_column_codes(
+def _rows_of_column_codes(
     start: Int64, stop: Int64, instance: Int64, shape_yx: tuple[int, int], rows_limit: int
 ) -> CodeRuns | None:
     """Turn runs down columns into runs along rows; None if too many.
@@ -335,20 +335,20 @@ def rows_of_column_codes(
     if int((starts[1] - starts[0]).sum()) > rows_limit:
         return None
     stops = outside(start + height, stop + height, start, stop)
-    return row_runs(
-        *(np.sort(rows_first(expand(*pixels), span, shape_yx)) for pixels in (starts, stops)), shape_yx=shape_yx
+    return _row_runs(
+        *(np.sort(_rows_first(expand(*pixels), span, shape_yx)) for pixels in (starts, stops)), shape_yx=shape_yx
     )
 
 
-def rows_first(pixel: Int64, span: int, shape_yx: tuple[int, int]) -> Int64:
-    """Turn pixels counted down columns into positions, as ``row_runs`` takes them; an instance has ``span`` numbers."""
+def _rows_first(pixel: Int64, span: int, shape_yx: tuple[int, int]) -> Int64:
+    """Turn pixels counted down columns into positions, for ``_row_runs``; an instance has ``span`` numbers."""
     height, width = shape_yx
     instance, flat = np.divmod(pixel, span)
     column, row = np.divmod(flat, height)
     return np.asarray((instance * height + row) * (width + 1) + column, np.int64)
 
 
-def row_runs(start: Int64, stop: Int64, *, shape_yx: tuple[int, int]) -> CodeRuns:
+def _row_runs(start: Int64, stop: Int64, *, shape_yx: tuple[int, int]) -> CodeRuns:
     """Make runs of single rows, sorted by instance, then by start, whose pixels count along rows.
 
     start, stop  positions ``(instance * H + row) * (W + 1) + column``: behind every row one position stays empty, so
@@ -361,7 +361,7 @@ def row_runs(start: Int64, stop: Int64, *, shape_yx: tuple[int, int]) -> CodeRun
     return CodeRuns(first, stop - start, instance.astype(np.int32))
 
 
-def ranges(sizes: npt.NDArray[np.integer[Any]], limit: int) -> Iterator[tuple[int, int]]:
+def _ranges(sizes: npt.NDArray[np.integer[Any]], limit: int) -> Iterator[tuple[int, int]]:
     """Split items into ranges whose sizes add up to about ``limit``; a single item may be larger."""
     weight = np.maximum(sizes, 1)
     batch = (np.cumsum(weight) - weight) // limit
@@ -392,7 +392,7 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
     table = tables.load_table(stream, request, len(cases))
     code_column = table.need(*CODE_COLUMNS)
     rows = tables.rows_of_cases(table, table.need(*tables.CASE_COLUMNS), cases)
-    faults = faults_of_row_sizes(rows)
+    faults = _faults_of_row_sizes(rows)
     rows = rows.take(np.array([bool(cell.strip()) for cell in rows.table.cells(code_column)], np.bool_))
     tables.check_rows_per_case(rows, request)
     nuclei = tables.NucleusRows(rows.table, request, tables.CLASS_COLUMNS)
@@ -416,7 +416,7 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
     return Collection(by_case, rows.unknown)
 
 
-def faults_of_row_sizes(rows: tables.CaseRows) -> list[Finding]:
+def _faults_of_row_sizes(rows: tables.CaseRows) -> list[Finding]:
     """Find rows that give another height or width than that of their case."""
     table, cases = rows.table, rows.cases
     columns = [column for side in ("height", "width") if (column := table.find([side])) is not None]

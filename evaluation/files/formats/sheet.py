@@ -30,12 +30,12 @@ PROBABILITIES_LIMIT = 50_000_000  # nuclei times classes: 400 MB
 Row = TypeVar("Row")
 
 
-class Spelling(str):
+class _Spelling(str):
     """A name of a class in lower case, by which classes are looked up, that knows how it was written."""
 
     written: str
 
-    def __new__(cls, name: str) -> Spelling:
+    def __new__(cls, name: str) -> _Spelling:
         spelling = super().__new__(cls, name.strip().casefold())
         spelling.written = name.strip()
         return spelling
@@ -43,7 +43,7 @@ class Spelling(str):
 
 def class_of_name(name: str, classes: ClassTable) -> int:
     """Look up the class id of a name, "" stands for none; or SKIPPED or UNKNOWN."""
-    folded = Spelling(name)
+    folded = _Spelling(name)
     if folded in classes.skipped:
         return SKIPPED
     return classes.ids.get(folded, UNKNOWN) if folded else classes.of_nameless
@@ -62,7 +62,7 @@ def class_of_names(names: Iterable[str], is_nameless: bool, request: Request) ->
     is_nameless  whether the names say nothing: only then no name counts, so that a misspelt name is never taken for it
     """
     classes = request.classes
-    folded = filter(None, map(Spelling, names))
+    folded = filter(None, map(_Spelling, names))
     for name in [*folded, ""] if is_nameless else folded:
         if name in classes.skipped:
             return SKIPPED

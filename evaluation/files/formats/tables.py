@@ -84,7 +84,7 @@ COLUMN_PREFIX = "probability_"  # of columns with the probability of a class
 PROBABILITY_COLUMNS = ("probability", "score", "confidence")
 
 
-def find_case(cases: Mapping[str, Case], key: str) -> Case | None:
+def _find_case(cases: Mapping[str, Case], key: str) -> Case | None:
     """Find the case that a file calls ``key``; folders before the name of an image file do not count."""
     return cases.get(key) or cases.get(key.replace("\\", "/").rpartition("/")[2])
 
@@ -97,12 +97,12 @@ def point_columns(names: Set[str]) -> tuple[str, str, tuple[str, ...]] | None:
     if names & {*MORE_AXES} and not names >= {"x", "y"}:
         return None
     columns = next((of_tool for of_tool in POINT_COLUMNS if names >= {*of_tool[:2]}), None)
-    if columns is None or not is_of_imagej(names):
+    if columns is None or not _is_of_imagej(names):
         return columns
     return (*columns[:2], tuple(name for name in columns[2] if name != "label"))
 
 
-def is_of_imagej(names: Set[str]) -> bool:
+def _is_of_imagej(names: Set[str]) -> bool:
     """Tell whether a column ``label`` is that of ImageJ's results: the name of the image, perhaps also of the ROI."""
     return "label" in names and not names.isdisjoint(("area", "mean", "perim.", "intden", "%area"))
 
@@ -146,7 +146,7 @@ def rows_of_cases(table: Table, column: int, cases: Mapping[str, Case]) -> CaseR
     number_and_case: dict[str, tuple[int, Case]] = {}
     case_of_key = np.full(len(keys), -1, np.int64)
     for index, key in enumerate(keys):
-        if (case := find_case(cases, key)) is not None:
+        if (case := _find_case(cases, key)) is not None:
             case_of_key[index] = number_and_case.setdefault(case.name, (len(number_and_case), case))[0]
     count = np.bincount(key_of_row, minlength=len(keys))
     unknown = {keys[index]: int(count[index]) for index in np.flatnonzero(case_of_key < 0)}
@@ -156,9 +156,9 @@ def rows_of_cases(table: Table, column: int, cases: Mapping[str, Case]) -> CaseR
     return CaseRows(table.take(order), tuple(case for _, case in number_and_case.values()), case_of_row[order], unknown)
 
 
-def check_one_image(table: Table, request: Request) -> None:
+def _check_one_image(table: Table, request: Request) -> None:
     """Refuse a table that has no column of cases and counts several images. Raises InputFault ("other-case")."""
-    if is_of_imagej({name.casefold() for name in table.names}) and (column := table.find(["label"])) is not None:
+    if _is_of_imagej({name.casefold() for name in table.names}) and (column := table.find(["label"])) is not None:
         images = {text.partition(":")[0] for text in table.categories(column)[0]}
         if 1 < len(images) < len(table):
             raise refused("other-case", request.where, wording="images-in-labels", count=len(images))
@@ -181,7 +181,7 @@ def check_rows_per_case(rows: CaseRows, request: Request) -> None:
         raise InputFault(*for_each(wrong, count_fault))
 
 
-def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[list[int], list[Finding]]:
+def _class_columns(table: Table, request: Request, prefix: str = "") -> tuple[list[int], list[Finding]]:
     """Find the columns that are called ``prefix`` and the name or an alias of a class, in the order of the classes.
 
     Also what is wrong with them: a class with two, or with none; no columns at all if nothing is called so.
@@ -228,7 +228,7 @@ class NucleusRows(Sheet):
 
         None if there are no such columns, or no row has anything in them. Raises InputFault ("too-large").
         """
-        columns, faults = class_columns(self.table, self.request, COLUMN_PREFIX)
+        columns, faults = _class_columns(self.table, self.request, COLUMN_PREFIX)
         self.faults.others += faults
         if faults or not columns:
             return None
@@ -278,14 +278,14 @@ class NucleusRows(Sheet):
         return self.checked_columns(self.class_id, lines, self.probability, self.class_probability)
 
 
-def check_case(table: Table, column: int, request: Request, case: Case) -> None:
+def _check_case(table: Table, column: int, request: Request, case: Case) -> None:
     """Refuse rows of other cases in a file that holds one. Raises InputFault ("other-case").
 
     A row may have the name of the case or, as in shared files, ``case_key``, with folders before it or without.
     """
     key = request.rules.key_of(case)
     texts, text_of_row = table.categories(column)
-    wrong = [index for index, text in enumerate(texts) if find_case({case.name: case, key: case}, text) is None]
+    wrong = [index for index, text in enumerate(texts) if _find_case({case.name: case, key: case}, text) is None]
 
     def fault_at(row: int) -> Finding:
         return fault("other-case", table.place(row), wording="row", name=texts[text_of_row[row]], case=key)
@@ -332,9 +332,9 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
     """
     table = load_table(stream, request, 1)
     if (column := table.find(NAMED_CASE_COLUMNS)) is not None:
-        check_case(table, column, request, case)
-    check_one_image(table, request)
-    columns, _ = points_in_rows(table, request, np.repeat(np.array([case.spacing_um], np.float64), len(table)))
+        _check_case(table, column, request, case)
+    _check_one_image(table, request)
+    columns, _ = _points_in_rows(table, request, np.repeat(np.array([case.spacing_um], np.float64), len(table)))
     return Annotations((Points(**columns),))
 
 
@@ -346,7 +346,7 @@ def read_points_csv_collection(
     rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
     check_rows_per_case(rows, request)
     spacing_um = np.array([case.spacing_um for case in rows.cases], np.float64)
-    columns, is_nucleus = points_in_rows(rows.table, request, spacing_um[rows.case_of_row])
+    columns, is_nucleus = _points_in_rows(rows.table, request, spacing_um[rows.case_of_row])
     by_case = {
         case.name: Annotations((Points(**part_of(columns, part)),))
         for case, part in zip(rows.cases, rows.take(is_nucleus).slices(), strict=True)
@@ -354,7 +354,7 @@ def read_points_csv_collection(
     return Collection(by_case, rows.unknown)
 
 
-def points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: Float64) -> tuple[dict[str, Any], Bool]:
+def _points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: Float64) -> tuple[dict[str, Any], Bool]:
     """Read the columns of ``Points`` for all rows that are nuclei, and which rows these are, bool (R,).
 
     spacing_um  float64 (R,), um for a px at each row
@@ -409,7 +409,7 @@ def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case
     types, type_of_row = table.categories(table.need("type"))
     is_rectangle = np.array([name.casefold() == "rectangle" for name in types], np.bool_)[type_of_row]
     is_polyline = np.array([name.casefold() == "polyline" for name in types], np.bool_)[type_of_row]
-    x, y = (read_lists(rows, name) for name in ("coords_x", "coords_y"))
+    x, y = (_read_lists(rows, name) for name in ("coords_x", "coords_y"))
     is_box = is_rectangle & (x.count == 0) & (y.count == 0)
     for row in rows.rows_with("unsupported-shape", ~(is_rectangle | is_polyline)):
         rows.fault("unsupported-shape", table.line[row], wording="other-nucls-type", type=types[type_of_row[row]])
@@ -426,14 +426,14 @@ def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lists:
+class _Lists:
     """The numbers of a column of lists, float64 (V,), and how many each row has, int64 (R,)."""
 
     numbers: Float64
     count: Int64
 
 
-def read_lists(rows: NucleusRows, column: str) -> Lists:
+def _read_lists(rows: NucleusRows, column: str) -> _Lists:
     """Read a column of lists such as "1,2.5,3"; what is no coordinate is noted. Raises InputFault ("too-large")."""
     table, request = rows.table, rows.request
     cells = table.cells(table.need(column))
@@ -449,7 +449,7 @@ def read_lists(rows: NucleusRows, column: str) -> Lists:
         return place, column, texts[index].decode().strip()
 
     rows.check_coordinates(~are_coordinates(numbers), at)
-    return Lists(numbers, count)
+    return _Lists(numbers, count)
 
 
 def example_of_nucls_csv(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
@@ -484,11 +484,11 @@ def read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mappin
     """
     rows_limit, bytes_limit = max(IMAGES_LIMIT, len(cases)), request.limits.bytes_per_file
     table = read_table(stream, where=request.where, bytes_limit=bytes_limit, rows_limit=rows_limit)
-    columns, faults = class_columns(table, request)
+    columns, faults = _class_columns(table, request)
     if faults:
         raise InputFault(*faults)
-    rows = case_rows(table, request, cases)
-    counts = read_counts(rows.table, columns)
+    rows = _case_rows(table, request, cases)
+    counts = _read_counts(rows.table, columns)
     by_case = {case.name: Annotations((Counts(row),)) for case, row in zip(rows.cases, counts, strict=True)}
     return Collection(by_case, rows.unknown)
 
@@ -502,7 +502,7 @@ def write_counts_csv(counts: Mapping[str, Sequence[int]], class_names: Sequence[
     return csv_bytes(["case", *class_names], [[name, *row] for name, row in counts.items()])
 
 
-def read_counts(table: Table, columns: Sequence[int]) -> Int64:
+def _read_counts(table: Table, columns: Sequence[int]) -> Int64:
     """Read the numbers in the columns, int64 (R, C). Raises InputFault ("invalid-count")."""
     numbers = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
     is_count = (numbers >= 0) & (numbers <= LARGEST_COUNT) & (np.floor(numbers) == numbers)
@@ -517,7 +517,7 @@ def read_counts(table: Table, columns: Sequence[int]) -> Int64:
     return numbers.astype(np.int64)
 
 
-def case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> CaseRows:
+def _case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> CaseRows:
     """Find the row of each case. Raises InputFault: row-count, duplicate-row."""
     column = table.find(CASE_COLUMNS)
     if column is None:

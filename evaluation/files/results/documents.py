@@ -70,18 +70,18 @@ def metrics_document(
         for metric in metrics:
             for aggregation, mean in metric.means.items():
                 path = (*prefix, *metric.path, aggregation)
-                put(document, path, rounded(mean.score.value))
+                _put(document, path, rounded(mean.score.value))
                 if mean.score.value is None:
-                    put(undefined, path, mean.score.undefined)
+                    _put(undefined, path, mean.score.undefined)
     for path, interval in intervals.items():
         ends = {"low": rounded(interval.low), "high": rounded(interval.high)}
-        put(document, ("confidence_intervals", *path), ends)
+        _put(document, ("confidence_intervals", *path), ends)
         if interval.reason is not None:
-            put(undefined, ("confidence_intervals", *path), interval.reason)
+            _put(undefined, ("confidence_intervals", *path), interval.reason)
     for path, (rank, reason) in ranks.items():
-        put(document, ("leaderboard", *path), number(rank))
+        _put(document, ("leaderboard", *path), number(rank))
         if reason is not None:
-            put(undefined, ("leaderboard", *path), reason)
+            _put(undefined, ("leaderboard", *path), reason)
     document["undefined"] = undefined
     MetricsFile.model_validate(document)
     return document
@@ -94,20 +94,20 @@ def published_metrics(document: Mapping[str, Any], paths: Iterable[str]) -> dict
     """
     public = {key: document[key] for key in ("challenge", "software", "leaderboard") if key in document}
     public["undefined"] = {key: why for key, why in document["undefined"].items() if key == "leaderboard"}
-    for path in chain.from_iterable(map(with_parts, paths)):
+    for path in chain.from_iterable(map(_with_parts, paths)):
         for table in ((), ("undefined",), ("confidence_intervals",), ("undefined", "confidence_intervals")):
             try:
-                put(public, (*table, *path), reduce(getitem, (*table, *path), document))
+                _put(public, (*table, *path), reduce(getitem, (*table, *path), document))
             except KeyError:  # no interval, nothing undefined, or no such part
                 continue
     MetricsFile.model_validate(public)
     return public
 
 
-def with_parts(path: str) -> list[tuple[str, ...]]:
+def _with_parts(path: str) -> list[tuple[str, ...]]:
     """A path of metrics.json, and those of the numbers that it is made of, if they have names of their own.
 
-    >>> with_parts("detection.f1.pooled")[1:]
+    >>> _with_parts("detection.f1.pooled")[1:]
     [('detection', 'precision', 'pooled'), ('detection', 'recall', 'pooled')]
     """
     *family, name, aggregation = path.split(".")
@@ -127,7 +127,7 @@ def software() -> dict[str, Any]:
     return {"version": __version__, "format_version": FORMAT_VERSION}
 
 
-def put(tree: dict[str, Any], path: Iterable[str], value: Any) -> None:
+def _put(tree: dict[str, Any], path: Iterable[str], value: Any) -> None:
     """Set a value at a path of nested tables."""
     *tables, key = path
     for table in tables:
@@ -140,10 +140,10 @@ def rounded(value: float | None) -> float | None:
 
     Raises ValueError for NaN and infinity, which orjson would write as null.
     """
-    return None if value is None else round_one(float(value))
+    return None if value is None else _round_one(float(value))
 
 
-def round_one(value: float) -> float:
+def _round_one(value: float) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{value} is no number of JSON")
     return round(value, DECIMALS) + 0.0
@@ -164,7 +164,7 @@ def rounded_list(values: Float64) -> list[float]:
         is_sure = (np.abs(np.abs(scaled - whole) - 0.5) > 1e-3) & (np.abs(scaled) < 2**40)
     numbers: list[float] = (whole / 10**DECIMALS + 0.0).tolist()
     for index in np.flatnonzero(~is_sure).tolist():
-        numbers[index] = round_one(float(values[index]))
+        numbers[index] = _round_one(float(values[index]))
     return numbers
 
 
@@ -248,8 +248,8 @@ def details_document(
     for rule, kinds in units.items():
         for kind, scored in kinds.items():
             measures = challenge.metrics.measures if kind == "cases" else None
-            for name, entry in unit_entries(scored, paired=rule != COUNTED, measures=measures).items():
-                put(rules, (kind, name, rule), entry)
+            for name, entry in _unit_entries(scored, paired=rule != COUNTED, measures=measures).items():
+                _put(rules, (kind, name, rule), entry)
     document = {
         "challenge": {**identity(challenge), "rules": challenge.model_dump(mode="json", exclude={"cases"})},
         "software": {**software(), **({"unconfined": missing} if (missing := missing_here()) else {})},
@@ -269,7 +269,7 @@ def details_document(
             group: {"cases": sorted(members[group]), "rules": of_rules} for group, of_rules in rules["groups"].items()
         },
         "pooled": {"rules": rules["pooled"]["all"]},
-        "means": {rule: means_entry(metrics) for rule, metrics in scores.items()},
+        "means": {rule: _means_entry(metrics) for rule, metrics in scores.items()},
     }
     if "covered" in challenge.metrics.families:
         document["coverage_curves"] = coverage_curves(challenge, units)
@@ -302,7 +302,7 @@ def coverage_curves(challenge: Challenge, units: Mapping[str, Mapping[str, UnitS
     return {"coverage": list(COVERAGES), "rules": rules}
 
 
-def unit_entries(
+def _unit_entries(
     of_kind: UnitScores, *, paired: bool, measures: Sequence[str] | None = None
 ) -> dict[str, dict[str, Any]]:
     """Counts, scores and undefined values of all units of a kind, by their names.
@@ -323,9 +323,9 @@ def unit_entries(
         for index, reason in enumerate(of_metric.reason.tolist()):
             if reason:
                 column[index] = None
-                put(reasons[index], path, UNDEFINED_REASONS[reason - 1])
-        put(columns, path, column)
-    rows = zip(of_kind.names, rows_of(columns) if columns else [{} for _ in reasons], reasons, strict=True)
+                _put(reasons[index], path, UNDEFINED_REASONS[reason - 1])
+        _put(columns, path, column)
+    rows = zip(of_kind.names, _rows_of(columns) if columns else [{} for _ in reasons], reasons, strict=True)
     for index, (name, scores, undefined) in enumerate(rows):
         counts: dict[str, Any] = {"cases": int(cases[index]), "missing_cases": int(missing[index])}
         if paired:
@@ -343,20 +343,20 @@ def unit_entries(
     return entries
 
 
-def rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Turn nested tables of columns (at least one) into rows: the same tables with one value of each column."""
-    values = [rows_of(column) if isinstance(column, dict) else column for column in columns.values()]
+    values = [_rows_of(column) if isinstance(column, dict) else column for column in columns.values()]
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
-def means_entry(metrics: Sequence[MetricScores]) -> dict[str, Any]:
+def _means_entry(metrics: Sequence[MetricScores]) -> dict[str, Any]:
     """For each mean, how many units entered it, were left out as undefined, and were penalised with the worst value."""
     entry: dict[str, Any] = {}
     for metric in metrics:
         for aggregation, mean in metric.means.items():
             if aggregation != "pooled":
                 units = {"units": mean.units, "left_out": mean.left_out, "penalised": mean.penalised}
-                put(entry, (*metric.path, aggregation), units)
+                _put(entry, (*metric.path, aggregation), units)
     return entry
 
 
@@ -381,11 +381,11 @@ JsonTable = dict[str, Any]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class StrictForm(BaseModel):
+class _StrictForm(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
-class ChallengeIdentity(StrictForm):
+class _ChallengeIdentity(_StrictForm):
     """Which rules the scores were made with: equal hashes, equal rules and cases.
 
     ``ranking_hash`` is that of [ranking] and [audit].
@@ -397,12 +397,12 @@ class ChallengeIdentity(StrictForm):
     ranking_hash: Hash
 
 
-class Software(StrictForm):
+class Software(_StrictForm):
     version: str
     format_version: FormatVersion
 
 
-class Families(StrictForm):
+class _Families(_StrictForm):
     """``<family>.<metric>.<aggregation>``; a family that the challenge does not ask for is absent."""
 
     detection: ScoreTree | None = None
@@ -419,7 +419,7 @@ class Families(StrictForm):
     counting: ScoreTree | None = None
 
 
-class Leaderboard(StrictForm):
+class Leaderboard(_StrictForm):
     """The rank of this result among earlier ones of the same challenge; under ``rank`` the paths of the columns."""
 
     position: Number | None
@@ -428,70 +428,70 @@ class Leaderboard(StrictForm):
     rank: ScoreTree
 
 
-class MetricsFile(Families):
+class MetricsFile(_Families):
     """metrics.json: finite numbers, or null with the reason at the same path under ``undefined``; no dot in a key."""
 
-    challenge: ChallengeIdentity
+    challenge: _ChallengeIdentity
     software: Software
     leaderboard: Leaderboard | None = None
-    alternatives: dict[Key, Families] = {}
+    alternatives: dict[Key, _Families] = {}
     confidence_intervals: ScoreTree | None = None
     undefined: ReasonTree
 
 
-class SoftwareOfDetails(Software):
+class _SoftwareOfDetails(Software):
     """``unconfined``: what the system lacks that confines the processes which decode submissions."""
 
     unconfined: list[str] = []
 
 
-class RulesOfDetails(ChallengeIdentity):
+class _RulesOfDetails(_ChallengeIdentity):
     rules: JsonTable
 
 
-class Open(BaseModel):
+class _Open(BaseModel):
     """A part in which further keys may stand."""
 
     model_config = ConfigDict(strict=True, defer_build=True)
 
 
-class OfUnit(Open):
+class _OfUnit(_Open):
     """Of a case, a group, or all: by matching rule its counts, scores, and reasons where a score is undefined."""
 
     rules: dict[str, JsonTable]
 
 
-class OfCase(OfUnit):
+class _OfCase(_OfUnit):
     group: str
     submitted: bool
 
 
-class DetailsFile(Open):
+class DetailsFile(_Open):
     """details.json, for administrators; ``metrics`` holds all scores where metrics.json was published with less."""
 
-    challenge: RulesOfDetails
-    software: SoftwareOfDetails
+    challenge: _RulesOfDetails
+    software: _SoftwareOfDetails
     classes: list[str]
     findings: list[str]
-    cases: dict[str, OfCase]
-    groups: dict[str, OfUnit]
-    pooled: OfUnit
+    cases: dict[str, _OfCase]
+    groups: dict[str, _OfUnit]
+    pooled: _OfUnit
     means: dict[str, Any]
     metrics: MetricsFile | None = None
 
 
-class BoardSoftware(Software):
+class _BoardSoftware(Software):
     scored_with: list[str] = []
 
 
-class ColumnForm(Open):
+class _ColumnForm(_Open):
     path: str
     direction: Literal["ascending", "descending"]
     weight: Number
     significance: JsonTable | None
 
 
-class CellForm(Open):
+class _CellForm(_Open):
     path: str
     value: Number | None
     rank: Number | None = None
@@ -499,17 +499,17 @@ class CellForm(Open):
     by_unit: list[Number | None] = []
 
 
-class ShownEntry(Open):
+class _ShownEntry(_Open):
     name: str
-    columns: list[CellForm]
+    columns: list[_CellForm]
 
 
-class UnrankedTeam(ShownEntry):
+class _UnrankedTeam(_ShownEntry):
     code: str
     reason: str
 
 
-class RankedTeam(ShownEntry):
+class _RankedTeam(_ShownEntry):
     position: Number
     combined: Number | None
     equal: list[str]
@@ -519,25 +519,25 @@ class RankedTeam(ShownEntry):
     unit_places: list[Number | None] = []
 
 
-class LeaderboardFile(Open):
+class LeaderboardFile(_Open):
     """leaderboard.json."""
 
-    challenge: ChallengeIdentity | None
-    software: BoardSoftware
+    challenge: _ChallengeIdentity | None
+    software: _BoardSoftware
     ranking: JsonTable
     units: JsonTable
-    columns: list[ColumnForm]
-    teams: list[RankedTeam]
-    not_ranked: list[UnrankedTeam]
-    shown: list[ShownEntry] = []
+    columns: list[_ColumnForm]
+    teams: list[_RankedTeam]
+    not_ranked: list[_UnrankedTeam]
+    shown: list[_ShownEntry] = []
     stability: JsonTable
     findings: list[str]
 
 
-class StudyFile(Open):
+class StudyFile(_Open):
     """What audit.json, sensitivity.json and tricks.json begin with; only the page of each reads more of them."""
 
-    challenge: ChallengeIdentity | None
+    challenge: _ChallengeIdentity | None
     software: dict[str, str]
 
 
@@ -635,9 +635,9 @@ def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measu
     lines = [",".join((*OBJECT_COLUMNS, *measures, *of_sides))]
     names = np.array(["", *class_names], object)
     for result in results:
-        texts = [side_texts(side, names) for side in (result.reference, result.prediction)]
+        texts = [_side_texts(side, names) for side in (result.reference, result.prediction)]
         for rule in result.matches:
-            for columns in object_columns(result, rule, texts, measures, shapes):
+            for columns in _object_columns(result, rule, texts, measures, shapes):
                 lines += map(",".join, zip(*columns, strict=False))
     return "\n".join((*lines, ""))
 
@@ -648,7 +648,7 @@ BLANK: list[Cells] = [repeat("")]
 Texts = list[npt.NDArray[Any]]  # id, class and area of each instance of a side
 
 
-def side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
+def _side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
     """The id, class and area of each instance of a side as texts, made once for all matching rules."""
     are_numbers = side.source_id.dtype.kind in "iu"
     ids, areas = side.source_id.tolist(), number_texts(side.area_px.tolist())
@@ -656,7 +656,7 @@ def side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
     return [np.array(texts, object), names[side.class_id], np.array(areas, object)]
 
 
-def object_columns(
+def _object_columns(
     result: CaseResult, rule: str, texts: Sequence[Texts], measures: Sequence[str], shapes: Sequence[str]
 ) -> Iterator[list[Cells]]:
     """The columns of a case under a rule, for some rows at a time; a text that all rows have is endless."""
@@ -675,9 +675,9 @@ def object_columns(
             chosen = [None if index is None else index[rows] for index in indices]
             cells, of_shapes = list[Cells](), list[Cells]()
             for (side, of_side), index in zip(sides, chosen, strict=True):
-                cells += side_columns(of_side, side, index, counts)
-                of_shapes += shape_columns(side, index, shapes)
-            values = measure_columns(counts, rows, measures) if outcome == "matched" else len(measures) * BLANK
+                cells += _side_columns(of_side, side, index, counts)
+                of_shapes += _shape_columns(side, index, shapes)
+            values = _measure_columns(counts, rows, measures) if outcome == "matched" else len(measures) * BLANK
             yield [repeat(f"{start},{outcome}"), *cells, *values, *of_shapes]
 
 
@@ -688,7 +688,7 @@ def others(count: int, matched: Int32) -> Int64:
     return np.flatnonzero(~is_matched)
 
 
-def side_columns(texts: Texts, side: ObjectList, index: Indices | None, counts: MatchCounts) -> list[Cells]:
+def _side_columns(texts: Texts, side: ObjectList, index: Indices | None, counts: MatchCounts) -> list[Cells]:
     """Id, class and area in px of the chosen instances of a side, empty for None; points have no area."""
     if index is None:
         return 3 * BLANK
@@ -697,7 +697,7 @@ def side_columns(texts: Texts, side: ObjectList, index: Indices | None, counts: 
     return [ids, classes, repeat("") if are_points else areas]
 
 
-def measure_columns(counts: MatchCounts, pairs: slice, measures: Sequence[str]) -> list[Cells]:
+def _measure_columns(counts: MatchCounts, pairs: slice, measures: Sequence[str]) -> list[Cells]:
     """The measures of some pairs, all written at once; empty cells for what was not measured."""
     number = pairs.stop - pairs.start
     known = [counts.measures[name][pairs] for name in measures if name in counts.measures]
@@ -705,7 +705,7 @@ def measure_columns(counts: MatchCounts, pairs: slice, measures: Sequence[str]) 
     return [list(islice(texts, number)) if name in counts.measures else repeat("") for name in measures]
 
 
-def shape_columns(side: ObjectList, index: Indices | None, shapes: Sequence[str]) -> list[Cells]:
+def _shape_columns(side: ObjectList, index: Indices | None, shapes: Sequence[str]) -> list[Cells]:
     """The shapes of the chosen instances of a side, empty for None; what has no pixels has none."""
     if index is None:
         return len(shapes) * BLANK

@@ -32,10 +32,10 @@ def write_together(folder: Path, contents: Mapping[str, str | bytes]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     temporary = {name: folder / f".{name}.{secrets.token_hex(4)}" for name in contents}
     placed: list[str] = []
-    with alone_in(folder) as is_alone:
+    with _alone_in(folder) as is_alone:
         try:
             if is_alone and len(contents) > 1:
-                remove_unfinished(folder, contents)
+                _remove_unfinished(folder, contents)
             for name, content in contents.items():
                 write_new(temporary[name], content.encode() if isinstance(content, str) else content)
             with undisturbed():
@@ -91,7 +91,7 @@ def all_or_none(folder: Path) -> Iterator[Callable[[str, bytes], None]]:
             placed_files.extend(names)
 
 
-def remove_unfinished(folder: Path, names: Iterable[str]) -> None:
+def _remove_unfinished(folder: Path, names: Iterable[str]) -> None:
     """Remove what a program that was killed while it wrote these files has left under temporary names."""
     known = re.compile(rf"\.({'|'.join(map(re.escape, names))})\.[0-9a-f]{{8}}")
     for path in folder.iterdir():
@@ -109,7 +109,7 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[bool]:
+def _alone_in(folder: Path) -> Iterator[bool]:
     """Lock the folder against other runs of this program; False where the file system has no locks."""
     handle = os.open(folder, os.O_RDONLY)
     is_alone = False
@@ -141,6 +141,6 @@ def remove_results(folder: Path) -> None:
         return
     for name in RESULTS:
         (folder / name).unlink(missing_ok=True)
-    with alone_in(folder) as is_alone:
+    with _alone_in(folder) as is_alone:
         if is_alone:
-            remove_unfinished(folder, RESULTS)
+            _remove_unfinished(folder, RESULTS)

@@ -19,25 +19,25 @@ PLATFORM_LISTS = ("predictions.json", "inputs.json")
 
 def find_by_pattern(names: Sequence[str], challenge: Challenge) -> Layout:
     """Assign files to cases by the patterns of the challenge; ``names`` are sorted."""
-    patterns = Patterns(challenge)
+    patterns = _Patterns(challenge)
     places = patterns.read_all(names)
-    assignment = Assignment(challenge, patterns)
+    assignment = _Assignment(challenge, patterns)
     for parsed in places:
         if parsed is not None:
             assignment.add(parsed)
     if not any(places):
-        return nothing_found(names, challenge)
+        return _nothing_found(names, challenge)
     unused = [name for name, parsed in zip(names, places, strict=True) if parsed is None]
     files = assignment.case_files()
     return Layout(
         files=files,
         missing=frozenset(case.name for case in challenge.cases if case.name not in files),
-        findings=tuple(sorted([*assignment.findings(), *unused_files(unused, challenge)])),
+        findings=tuple(sorted([*assignment.findings(), *_unused_files(unused, challenge)])),
     )
 
 
 @dataclass
-class Assignment:
+class _Assignment:
     """Files by case and class, and what is wrong with others.
 
     files        of each case by the id of their class
@@ -46,13 +46,13 @@ class Assignment:
     """
 
     challenge: Challenge
-    patterns: Patterns
+    patterns: _Patterns
     files: dict[str, dict[int, str]] = field(default_factory=dict)
     companions: dict[str, dict[str, str]] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
     faults: list[Finding] = field(default_factory=list)
-    unknown_cases: dict[str, list[ParsedName]] = field(default_factory=dict)
-    wrong_groups: dict[tuple[str, str], list[ParsedName]] = field(default_factory=dict)
+    unknown_cases: dict[str, list[_ParsedName]] = field(default_factory=dict)
+    wrong_groups: dict[tuple[str, str], list[_ParsedName]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         rules = self.challenge.submission
@@ -63,7 +63,7 @@ class Assignment:
         self.class_of_nameless = 0 if rules.tells_class else 1
         self.companions = {key: {} for key in rules.companions if key in self.patterns.texts}
 
-    def add(self, parsed: ParsedName) -> None:
+    def add(self, parsed: _ParsedName) -> None:
         """Assign a file to its case, or keep a finding on why it has none."""
         name = parsed.fields["case"]
         case = self.cases.get(name)
@@ -84,12 +84,12 @@ class Assignment:
         else:
             where = f"case {quote(name)}, {quote(parsed.name, 120)}"
             suggest = len(self.faults) < EXAMPLES_SHOWN
-            self.faults.append(unknown_class(self.challenge, where, parsed.fields["class"], suggest=suggest))
+            self.faults.append(_unknown_class(self.challenge, where, parsed.fields["class"], suggest=suggest))
 
-    def class_id(self, parsed: ParsedName) -> int:
+    def class_id(self, parsed: _ParsedName) -> int:
         return self.class_ids.get(parsed.fields["class"].casefold(), 0) if self.has_class else self.class_of_nameless
 
-    def check_twice(self, parsed: ParsedName, other: str, what: str) -> None:
+    def check_twice(self, parsed: _ParsedName, other: str, what: str) -> None:
         if other != parsed.name:
             where = f"case {quote(parsed.fields['case'])}, {quote(parsed.name, 120)}"
             wording = "twice-for-case-and-class" if self.has_class else "twice-for-case"
@@ -113,10 +113,10 @@ class Assignment:
         yield from self.incomplete_case_findings()
         for name, case in self.cases.items():
             if name not in self.touched:
-                right = fill_pattern(self.challenge.submission.files, self.challenge, case)
+                right = _fill_pattern(self.challenge.submission.files, self.challenge, case)
                 yield missing_case(self.challenge, case, "no file", quote(right, 120))
         if self.has_class:
-            yield from missing_class_files(self.challenge, self.files)
+            yield from _missing_class_files(self.challenge, self.files)
 
     def unknown_case_findings(self) -> Iterator[Finding]:
         known = list(self.cases)
@@ -129,7 +129,7 @@ class Assignment:
             total = len(found_names)
             yield fault("unknown-case", *where, total=total, name=name, known=known, suggestion=suggestion, what="")
 
-    def swapped(self, parsed: ParsedName) -> str:
+    def swapped(self, parsed: _ParsedName) -> str:
         """The advice for a path in which known names of case, group and class are swapped; "" for any other path."""
         keys = list(parsed.fields)
         for values in permutations(parsed.fields.values()):
@@ -138,14 +138,14 @@ class Assignment:
             class_id = self.class_ids.get(fields.get("class", self.challenge.class_names[0]).casefold(), 0)
             if case is not None and fields.get("group", case.group) == case.group and class_id > 0:
                 class_name = self.challenge.class_names[class_id - 1]
-                right = fill_pattern(self.patterns.texts[parsed.key], self.challenge, case, class_name)
+                right = _fill_pattern(self.patterns.texts[parsed.key], self.challenge, case, class_name)
                 return f"The names are in the wrong order: put this file at {quote(right, 120)}."
         return ""
 
     def wrong_group_findings(self) -> Iterator[Finding]:
         for (name, group), found_names in sorted(self.wrong_groups.items()):
             case = self.cases[name]
-            right = fill_pattern(self.patterns.texts[found_names[0].key], self.challenge, case)
+            right = _fill_pattern(self.patterns.texts[found_names[0].key], self.challenge, case)
             where = [f"case {quote(name)}, {quote(parsed.name, 120)}" for parsed in found_names[:EXAMPLES_SHOWN]]
             yield fault("wrong-group", *where, total=len(found_names), group=group, own_group=case.group, right=right)
 
@@ -157,7 +157,7 @@ class Assignment:
                 if has_file == has_companion:
                     continue
                 there, absent = ("label image", kind) if has_file else (kind, "label image")
-                right = fill_pattern(pattern if has_file else self.patterns.texts["files"], self.challenge, case)
+                right = _fill_pattern(pattern if has_file else self.patterns.texts["files"], self.challenge, case)
                 yield fault("incomplete-case", f"case {quote(name)}", present=there, absent=absent, right=right)
 
 
@@ -171,7 +171,7 @@ NOTE = re.compile(r"(readme|license|licence)[^/]*|[^/]*\.(txt|md)", re.IGNORECAS
 
 
 @dataclass(frozen=True, slots=True)
-class ParsedName:
+class _ParsedName:
     """The key of the pattern that a file fits, and its texts for {case}, {group} and {class}."""
 
     name: str
@@ -179,7 +179,7 @@ class ParsedName:
     fields: Mapping[str, str]
 
 
-class Patterns:
+class _Patterns:
     """The file patterns of a challenge, ready to be compared with names."""
 
     def __init__(self, challenge: Challenge) -> None:
@@ -194,7 +194,7 @@ class Patterns:
         }
         self.compiled = {key: compile_pattern(text, self.known) for key, text in self.texts.items()}
 
-    def read_all(self, names: Sequence[str]) -> list[ParsedName | None]:
+    def read_all(self, names: Sequence[str]) -> list[_ParsedName | None]:
         """What the paths of files say; None where no pattern fits, and for lists of the platform.
 
         Folders around everything are ignored if names fit without them and not with them.
@@ -202,14 +202,14 @@ class Patterns:
         folders = wrapping_folders(names)
         wrapper = next((folder for folder in folders if any(map(self.fits, inside(names, folder)))), "")
 
-        def read(name: str) -> ParsedName | None:
+        def read(name: str) -> _ParsedName | None:
             parsed = self.read(name, name[len(wrapper) :]) if name.startswith(wrapper) else None
             is_list = name.removeprefix(wrapper) in PLATFORM_LISTS
             return None if parsed is None or (is_list and not self.is_known(parsed)) else parsed
 
         return [read(name) for name in names]
 
-    def read(self, name: str, inner: str) -> ParsedName | None:
+    def read(self, name: str, inner: str) -> _ParsedName | None:
         """The name of a file with its fields, ``inner`` being its name without wrapping folders.
 
         A pattern that gives a known case goes before one that does not, then what goes with a file before the file.
@@ -219,10 +219,10 @@ class Patterns:
         for key, read in self.compiled.items():
             if (fields := read(inner)) is not None:
                 fields = {field: self.known[field].get(text, text) for field, text in fields.items()}
-                found_names.append(ParsedName(name, key, fields))
+                found_names.append(_ParsedName(name, key, fields))
         return next(filter(self.is_known, found_names), found_names[0] if found_names else None)
 
-    def is_known(self, parsed: ParsedName) -> bool:
+    def is_known(self, parsed: _ParsedName) -> bool:
         """Whether a name belongs to a case that is scored, or to all cases."""
         return "case" not in parsed.fields or composed(parsed.fields["case"]) in self.known["case"]
 
@@ -241,7 +241,7 @@ def compile_pattern(pattern: str, known: Mapping[str, Mapping[str, str]]) -> Cal
 
     Behind names of JSON and XML, which are read packed too, ``.gz`` may stand, as behind those of references.
     """
-    parts = [compile_part(part, known) for part in pattern.split("/")]
+    parts = [_compile_part(part, known) for part in pattern.split("/")]
     may_be_packed = pattern.lower().endswith((".json", ".geojson", ".xml"))
 
     def read(name: str) -> dict[str, str] | None:
@@ -261,7 +261,7 @@ def compile_pattern(pattern: str, known: Mapping[str, Mapping[str, str]]) -> Cal
     return read
 
 
-def compile_part(part: str, known: Mapping[str, Mapping[str, str]]) -> list[re.Pattern[str]]:
+def _compile_part(part: str, known: Mapping[str, Mapping[str, str]]) -> list[re.Pattern[str]]:
     """Expressions for one part of a pattern, the first that fits counts.
 
     With one open field in it there is one way to read a name. With several, as in ``{group}_{case}*.tif``, names that
@@ -269,10 +269,10 @@ def compile_part(part: str, known: Mapping[str, Mapping[str, str]]) -> list[re.P
     """
     open_places = len(PIECE.findall(part))
     choices = (True, False) if open_places > 1 else (False,)
-    return [re.compile(part_expression(part, known if only_known else {}), re.IGNORECASE) for only_known in choices]
+    return [re.compile(_part_expression(part, known if only_known else {}), re.IGNORECASE) for only_known in choices]
 
 
-def part_expression(part: str, known: Mapping[str, Mapping[str, str]]) -> str:
+def _part_expression(part: str, known: Mapping[str, Mapping[str, str]]) -> str:
     expression, end = "", 0
     used: set[str] = set()
     for piece in PIECE.finditer(part):
@@ -293,7 +293,7 @@ def part_expression(part: str, known: Mapping[str, Mapping[str, str]]) -> str:
     return expression + re.escape(part[end:])
 
 
-def fill_pattern(pattern: str, challenge: Challenge, case: Case, class_name: str | None = None) -> str:
+def _fill_pattern(pattern: str, challenge: Challenge, case: Case, class_name: str | None = None) -> str:
     """The pattern with the names of a case in it, and of a class (the first one if none is given)."""
     fields = {"case": case.name, "group": case.group, "class": class_name or challenge.class_names[0]}
     return PIECE.sub(lambda piece: fields.get(piece[1] or "", piece[0]), pattern)
@@ -324,30 +324,30 @@ def inside(names: Iterable[str], wrapper: str) -> Iterator[str]:
 
 def find_shared_files(names: Sequence[str], challenge: Challenge) -> Layout:
     """The files that fit a pattern without {case}; ``names`` are sorted."""
-    patterns = Patterns(challenge)
+    patterns = _Patterns(challenge)
     groups = {None, *patterns.known["group"].values()}
     found_names = [parsed for parsed in patterns.read_all(names) if parsed and parsed.fields.get("group") in groups]
-    if not found_names and is_uploaded_csv(names, challenge):
-        found_names = [ParsedName(PLATFORM_CSV, "files", {})]
+    if not found_names and _is_uploaded_csv(names, challenge):
+        found_names = [_ParsedName(PLATFORM_CSV, "files", {})]
     if not found_names:
-        return nothing_found(names, challenge)
-    files, faults = by_class(found_names, challenge)
+        return _nothing_found(names, challenge)
+    files, faults = _by_class(found_names, challenge)
     used = {parsed.name for parsed in found_names}
     unused = [name for name in names if name not in used]
     if "{class}" in challenge.submission.files and files:
-        faults += missing_class_files(challenge, {"": {file.class_id for file in files}})
-    findings = sorted([*faults, *unused_files(unused, challenge)])
+        faults += _missing_class_files(challenge, {"": {file.class_id for file in files}})
+    findings = sorted([*faults, *_unused_files(unused, challenge)])
     return Layout({}, frozenset(), tuple(findings), tuple(sorted(files, key=lambda file: (file.class_id, file.name))))
 
 
-def is_uploaded_csv(names: Sequence[str], challenge: Challenge) -> bool:
+def _is_uploaded_csv(names: Sequence[str], challenge: Challenge) -> bool:
     """Whether the file that is asked for was handed in as it is, so that the platform gave it another name."""
     pattern = challenge.submission.files.lower()
     at_top = [name for name in names if "/" not in name and name.lower().endswith(".csv")]
     return pattern.endswith(".csv") and "{class}" not in pattern and at_top == [PLATFORM_CSV]
 
 
-def by_class(found_names: Iterable[ParsedName], challenge: Challenge) -> tuple[list[CaseFile], list[Finding]]:
+def _by_class(found_names: Iterable[_ParsedName], challenge: Challenge) -> tuple[list[CaseFile], list[Finding]]:
     """The files with the classes of their names; files of unknown classes and second files are faults."""
     class_ids = challenge.class_ids()
     files: dict[tuple[str | None, int], CaseFile] = {}
@@ -357,7 +357,7 @@ def by_class(found_names: Iterable[ParsedName], challenge: Challenge) -> tuple[l
         if "class" in parsed.fields:
             class_id = class_ids.get(parsed.fields["class"].casefold(), 0)
             if class_id == 0:
-                faults.append(unknown_class(challenge, quote(parsed.name, 120), parsed.fields["class"]))
+                faults.append(_unknown_class(challenge, quote(parsed.name, 120), parsed.fields["class"]))
                 continue
         file = files.setdefault((parsed.fields.get("group"), class_id), CaseFile(parsed.name, class_id))
         if file.name != parsed.name:
@@ -394,11 +394,11 @@ def missing_case(challenge: Challenge, case: Case, got: str, needed: str) -> Fin
     """A case without predictions: an error or a warning, as the challenge says. ``needed`` is what to add."""
     where = f"case {quote(case.name)}"
     if challenge.submission.missing_case == "reject":
-        return fault("missing-case", where, got=got, right=needed, empty=empty_file(challenge))
+        return fault("missing-case", where, got=got, right=needed, empty=_empty_file(challenge))
     return fault("missing-case-worst", where, got=got, right=needed)
 
 
-def empty_file(challenge: Challenge) -> str:
+def _empty_file(challenge: Challenge) -> str:
     """What to write for an image without nuclei."""
     rules = challenge.submission
     if rules.is_shared:
@@ -406,7 +406,7 @@ def empty_file(challenge: Challenge) -> str:
     return "write an image of zeros" if rules.dense else "write a file without any"
 
 
-def missing_class_files(challenge: Challenge, present: Mapping[str, Collection[int]]) -> Iterator[Finding]:
+def _missing_class_files(challenge: Challenge, present: Mapping[str, Collection[int]]) -> Iterator[Finding]:
     """Classes without a file where the challenge asks for all of them.
 
     present   by name of the case: the classes that it has a file for; "" stands for files of all cases
@@ -418,37 +418,37 @@ def missing_class_files(challenge: Challenge, present: Mapping[str, Collection[i
         for class_id, class_name in enumerate(challenge.class_names, start=1):
             if class_id not in class_ids:
                 case = cases[name] if name else challenge.cases[0]
-                right = fill_pattern(challenge.submission.files, challenge, case, class_name)
+                right = _fill_pattern(challenge.submission.files, challenge, case, class_name)
                 where = f"case {quote(name)}, class {quote(class_name)}" if name else f"class {quote(class_name)}"
-                yield fault("missing-class-file", where, right=right, empty=empty_file(challenge))
+                yield fault("missing-class-file", where, right=right, empty=_empty_file(challenge))
 
 
-def unknown_class(challenge: Challenge, where: str, spelling: str, *, suggest: bool = True) -> Finding:
+def _unknown_class(challenge: Challenge, where: str, spelling: str, *, suggest: bool = True) -> Finding:
     """The fault of a class in a file name that is not scored. ``suggest``: look for a similar name, which is slow."""
     wording = "" if suggest else "no-suggestion"
     return fault("unknown-class", where, wording=wording, name=spelling, known=challenge.class_names)
 
 
-def unused_files(names: Sequence[str], challenge: Challenge) -> Iterator[Finding]:
+def _unused_files(names: Sequence[str], challenge: Challenge) -> Iterator[Finding]:
     """A warning about files that no pattern fits: three are named, the others counted."""
     for index, name in enumerate(names[:EXAMPLES_SHOWN]):
         uncounted = len(names) - EXAMPLES_SHOWN if index == EXAMPLES_SHOWN - 1 else 0
         yield fault("unused-file", quote(name, 120), total=1 + uncounted, pattern=challenge.submission.files)
 
 
-def nothing_found(names: Sequence[str], challenge: Challenge) -> Layout:
+def _nothing_found(names: Sequence[str], challenge: Challenge) -> Layout:
     """The layout of a submission without any file at a path where a prediction is expected."""
-    case, class_name = likely_example(names, challenge)
+    case, class_name = _likely_example(names, challenge)
     pattern = challenge.submission.files
-    right = "" if case is None else fill_pattern(pattern, challenge, case, class_name)
+    right = "" if case is None else _fill_pattern(pattern, challenge, case, class_name)
     wording = "among-files" if names else ""
     finding = fault("no-case-found", ROOT, wording=wording, example=right or pattern, pattern=pattern, names=names)
-    if case is not None and (differs := what_differs(names, case, right, pattern)):
+    if case is not None and (differs := _what_differs(names, case, right, pattern)):
         finding = replace(finding, fix=f"{finding.fix} {differs}")
     return Layout({}, frozenset(case.name for case in challenge.cases), (finding,))
 
 
-def what_differs(names: Iterable[str], case: Case, right: str, pattern: str) -> str:
+def _what_differs(names: Iterable[str], case: Case, right: str, pattern: str) -> str:
     """What is wrong with the first name that is nearly right, and what it should be; "" if none is."""
     expected = PurePosixPath(right)
     for name in names:
@@ -460,7 +460,7 @@ def what_differs(names: Iterable[str], case: Case, right: str, pattern: str) -> 
     return ""
 
 
-def likely_example(names: Iterable[str], challenge: Challenge) -> tuple[Case | None, str | None]:
+def _likely_example(names: Iterable[str], challenge: Challenge) -> tuple[Case | None, str | None]:
     """A case and a class whose names occur in the name of a file, for an example; else the first case."""
     cases = {case.name: case for case in challenge.cases}
     class_ids = challenge.class_ids()

@@ -52,9 +52,9 @@ class FolderFiles(SubmissionFiles):
     def __init__(self, folder: Path, limits: LimitRules) -> None:
         self.path = self.root = folder.resolve()
         self.limits = limits
-        faults = Faults()
-        self.names = checked_names(self.walk(faults), faults, limits)
-        check_total((status.st_size for name in self.names if (status := self.listed_status(name))), limits)
+        faults = _Faults()
+        self.names = _checked_names(self.walk(faults), faults, limits)
+        _check_total((status.st_size for name in self.names if (status := self.listed_status(name))), limits)
 
     def size(self, name: str) -> int:
         return self.locate(name).stat().st_size
@@ -72,10 +72,10 @@ class FolderFiles(SubmissionFiles):
     def open(self, name: str) -> BinaryIO:
         try:
             path = self.locate(name)
-            check_file_bytes(name, path.stat().st_size, self.limits)
+            _check_file_bytes(name, path.stat().st_size, self.limits)
             return path.open("rb")
         except OSError as error:
-            raise InputFault(damaged_file(name, why_unreadable(error))) from None
+            raise InputFault(_damaged_file(name, _why_unreadable(error))) from None
         except RuntimeError:  # a link that leads to itself
             raise InputFault(unsafe(name, "a link that leads nowhere")) from None
 
@@ -91,7 +91,7 @@ class FolderFiles(SubmissionFiles):
             )
         return path
 
-    def walk(self, faults: Faults) -> Iterator[str]:
+    def walk(self, faults: _Faults) -> Iterator[str]:
         """Names of all files below the folder, litter and folders left out; what is not a file is a fault.
 
         The entries of a folder come in the order of their names, so that faults do not depend on the file system.
@@ -116,9 +116,9 @@ class FolderFiles(SubmissionFiles):
                     elif entry.is_file(follow_symlinks=False) or self.may_follow(name, faults):
                         yield name
             except OSError as error:
-                faults.add(damaged_file(prefix or ".", why_unreadable(error)))
+                faults.add(_damaged_file(prefix or ".", _why_unreadable(error)))
 
-    def may_follow(self, name: str, faults: Faults) -> bool:
+    def may_follow(self, name: str, faults: _Faults) -> bool:
         """Whether a link leads to a file inside the folder; what does not is a fault."""
         try:
             self.locate(name)
@@ -131,7 +131,7 @@ class FolderFiles(SubmissionFiles):
         return False
 
 
-class CsvFile(FolderFiles):
+class _CsvFile(FolderFiles):
     """A CSV file that is the whole submission, under the name that the platform gives it."""
 
     def __init__(self, path: Path, limits: LimitRules) -> None:
@@ -186,7 +186,7 @@ def what_is_unsafe(name: str) -> str:
     return ""
 
 
-def checked_names(names: Iterable[str], faults: Faults, limits: LimitRules) -> tuple[str, ...]:
+def _checked_names(names: Iterable[str], faults: _Faults, limits: LimitRules) -> tuple[str, ...]:
     """The names, sorted. Raises SubmissionRejected if there are none, too many, or unsafe ones."""
     safe = []
     for name in names:
@@ -202,14 +202,14 @@ def checked_names(names: Iterable[str], faults: Faults, limits: LimitRules) -> t
     return tuple(sorted(safe))
 
 
-def check_file_bytes(name: str, size: int, limits: LimitRules) -> None:
+def _check_file_bytes(name: str, size: int, limits: LimitRules) -> None:
     """Raise InputFault for a file that is larger than one may be."""
     if size > limits.bytes_per_file:
         most = limits.bytes_per_file
         raise refused("too-large", quote(name), wording="too-many-bytes", size=size, limit=most)
 
 
-def check_total(sizes: Iterable[int], limits: LimitRules) -> None:
+def _check_total(sizes: Iterable[int], limits: LimitRules) -> None:
     """Refuse files whose sizes add up to more than a submission may have. Raises SubmissionRejected."""
     if (total := sum(sizes)) > limits.bytes_per_submission:
         raise SubmissionRejected(
@@ -217,7 +217,7 @@ def check_total(sizes: Iterable[int], limits: LimitRules) -> None:
         )
 
 
-class Faults:
+class _Faults:
     """Findings; of each kind the first few are listed, the others counted."""
 
     def __init__(self) -> None:
@@ -239,11 +239,11 @@ def unsafe(name: str, why: str) -> Finding:
     return fault("unsafe-path", quote(name), wording="backslash" if "backslash" in why else "", got=why)
 
 
-def damaged_file(name: str, why: str) -> Finding:
+def _damaged_file(name: str, why: str) -> Finding:
     return fault("unreadable-file", quote(name), wording="damaged-in-submission", got=why)
 
 
-def why_unreadable(error: OSError) -> str:
+def _why_unreadable(error: OSError) -> str:
     """Why a file could not be read. Raises the error where space, memory or open files of the machine have run out."""
     if error.errno in OF_THE_MACHINE:
         raise error
@@ -326,13 +326,13 @@ class Member:
     is_link: bool
 
 
-class ZipFiles(SubmissionFiles):
+class _ZipFiles(SubmissionFiles):
     """The members of a ZIP file. Each is unpacked when it is opened, large ones to a temporary file without a name."""
 
     def __init__(self, path: Path, limits: LimitRules) -> None:
         self.path = path.resolve()
         self.limits = limits
-        faults = Faults()
+        faults = _Faults()
         members: dict[str, Member] = {}
         for member in list_zip_members(self.path, limits):
             if not member.name:
@@ -345,17 +345,17 @@ class ZipFiles(SubmissionFiles):
             elif member.name in members:
                 faults.add(fault("duplicate-file", quote(member.name), wording="twice-in-zip"))
             members[member.name] = member
-        self.names = checked_names(members, faults, limits)
+        self.names = _checked_names(members, faults, limits)
         self.members = members
-        check_total((member.size for member in members.values()), limits)
+        _check_total((member.size for member in members.values()), limits)
 
     def size(self, name: str) -> int:
         return self.members[name].size
 
     def open(self, name: str) -> BinaryIO:
         member = self.members[name]
-        check_file_bytes(name, member.size, self.limits)
-        if problem := why_not_opened(member, self.limits):
+        _check_file_bytes(name, member.size, self.limits)
+        if problem := _why_not_opened(member, self.limits):
             raise InputFault(problem)
         content: IO[bytes] = io.BytesIO() if member.size <= IN_MEMORY_BYTES else tempfile.TemporaryFile()  # noqa: SIM115
         try:
@@ -363,9 +363,9 @@ class ZipFiles(SubmissionFiles):
                 copy_checked(unpack(archive, member), member, content)
             content.seek(0)
         except (Damaged, zlib.error, EOFError):
-            raise InputFault(damaged_file(name, "damaged inside the ZIP file")) from None
+            raise InputFault(_damaged_file(name, "damaged inside the ZIP file")) from None
         except OSError as error:
-            raise InputFault(damaged_file(name, why_unreadable(error))) from None
+            raise InputFault(_damaged_file(name, _why_unreadable(error))) from None
         return cast(BinaryIO, content)
 
 
@@ -385,21 +385,21 @@ def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
             return FolderFiles(path, limits)
         if stat.S_ISREG(mode):
             if path.suffix.casefold() == ".csv":
-                return CsvFile(path, limits)
-            return ZipFiles(path, limits)
+                return _CsvFile(path, limits)
+            return _ZipFiles(path, limits)
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a path with a zero byte
         why = "no such folder or file"
     except OSError as error:
-        why = why_unreadable(error)
+        why = _why_unreadable(error)
     raise WrongUsage(fault("no-submission", quote(path, 200), got=why))
 
 
-def why_not_opened(member: Member, limits: LimitRules) -> Finding | None:
+def _why_not_opened(member: Member, limits: LimitRules) -> Finding | None:
     """Why a member is not unpacked, whatever its size; None if it is."""
     if member.is_encrypted:
-        return damaged_file(member.name, "encrypted with a password")
+        return _damaged_file(member.name, "encrypted with a password")
     if member.method not in (STORED, DEFLATED):
-        return damaged_file(member.name, f"compressed with method {member.method}, not with deflate (8)")
+        return _damaged_file(member.name, f"compressed with method {member.method}, not with deflate (8)")
     if member.size > limits.archive_ratio * member.packed_bytes:
         size, packed, ratio = member.size, member.packed_bytes, limits.archive_ratio
         return fault("too-compressed", quote(member.name), unpacked_bytes=size, packed_bytes=packed, ratio=ratio)
@@ -430,11 +430,11 @@ def unpack(archive: BinaryIO, member: Member) -> Iterator[bytes]:
         raise Damaged
     *_, name_bytes, extra_bytes = HEADER.unpack(header)
     archive.seek(name_bytes + extra_bytes, 1)
-    packed = packed_pieces(archive, member.packed_bytes)
-    yield from packed if member.method == STORED else inflate(packed)
+    packed = _packed_pieces(archive, member.packed_bytes)
+    yield from packed if member.method == STORED else _inflate(packed)
 
 
-def packed_pieces(archive: BinaryIO, remaining: int) -> Iterator[bytes]:
+def _packed_pieces(archive: BinaryIO, remaining: int) -> Iterator[bytes]:
     while remaining:
         piece = archive.read(min(remaining, COPIED_BYTES))
         if not piece:
@@ -443,7 +443,7 @@ def packed_pieces(archive: BinaryIO, remaining: int) -> Iterator[bytes]:
         yield piece
 
 
-def inflate(packed: Iterator[bytes]) -> Iterator[bytes]:
+def _inflate(packed: Iterator[bytes]) -> Iterator[bytes]:
     """What pieces of raw deflate data decompress to, nothing before or after them."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     for piece in packed:
@@ -465,7 +465,7 @@ def list_zip_members(path: Path, limits: LimitRules) -> list[Member]:
     """All members of a ZIP file, with folders and files of operating systems. Raises SubmissionRejected, WrongUsage."""
     try:
         with path.open("rb") as stream:
-            start, stop, prefix_bytes = find_directory(stream)
+            start, stop, prefix_bytes = _find_directory(stream)
             list_bytes, limit = stop - start, limits.files_per_submission
             if list_bytes > max(SMALL_LIST_BYTES, LIST_BYTES_PER_FILE * limit):
                 wording = "too-long-list-of-members"
@@ -473,9 +473,9 @@ def list_zip_members(path: Path, limits: LimitRules) -> list[Member]:
                 raise SubmissionRejected(problem)
             stream.seek(start)
             members = read_list(stream.read(list_bytes), prefix_bytes, limits)
-        check_places(members, start)
+        _check_places(members, start)
     except OSError as error:
-        raise WrongUsage(fault("no-submission", quote(path, 200), got=why_unreadable(error))) from None
+        raise WrongUsage(fault("no-submission", quote(path, 200), got=_why_unreadable(error))) from None
     except Damaged:
         what = foreign_file(path) or None
         wording = "foreign-submission" if what else ""
@@ -483,7 +483,7 @@ def list_zip_members(path: Path, limits: LimitRules) -> list[Member]:
     return members
 
 
-def find_directory(stream: BinaryIO) -> tuple[int, int, int]:
+def _find_directory(stream: BinaryIO) -> tuple[int, int, int]:
     """Where the list of members starts and stops, and how many bytes stand before the ZIP file proper."""
     file_bytes = stream.seek(0, 2)
     tail_start = max(0, file_bytes - END.size - COMMENT_BYTES)
@@ -526,11 +526,11 @@ def read_list(data: bytes, prefix_bytes: int, limits: LimitRules) -> list[Member
             raise Damaged
         if IN_EXTRA_FIELD in (size, packed_bytes, start):
             extra = data[name_stop : name_stop + extra_bytes]
-            size, packed_bytes, start = in_64_bits(extra, [size, packed_bytes, start])
+            size, packed_bytes, start = _in_64_bits(extra, [size, packed_bytes, start])
         start += prefix_bytes
         members.append(
             Member(
-                name=decoded(name, says_utf_8=bool(flags & 0x800)),
+                name=_decoded(name, says_utf_8=bool(flags & 0x800)),
                 start=start,
                 stop=start + HEADER.size + name_bytes + packed_bytes,
                 packed_bytes=packed_bytes,
@@ -544,7 +544,7 @@ def read_list(data: bytes, prefix_bytes: int, limits: LimitRules) -> list[Member
     return members
 
 
-def in_64_bits(extra: bytes, numbers: Sequence[int]) -> list[int]:
+def _in_64_bits(extra: bytes, numbers: Sequence[int]) -> list[int]:
     """The numbers, those that did not fit in 32 bits taken from the extra field, in the same order."""
     offset = 0
     while offset + 4 <= len(extra):
@@ -559,7 +559,7 @@ def in_64_bits(extra: bytes, numbers: Sequence[int]) -> list[int]:
     return list(numbers)
 
 
-def decoded(name: bytes, *, says_utf_8: bool) -> str:
+def _decoded(name: bytes, *, says_utf_8: bool) -> str:
     """Decode the name of a member: as UTF-8, which macOS writes without saying so, else by the code page of DOS."""
     try:
         return name.decode()
@@ -567,7 +567,7 @@ def decoded(name: bytes, *, says_utf_8: bool) -> str:
         return name.decode("utf-8", "surrogateescape") if says_utf_8 else name.decode("cp437")
 
 
-def check_places(members: Sequence[Member], list_start: int) -> None:
+def _check_places(members: Sequence[Member], list_start: int) -> None:
     """Refuse members that share bytes (a small file can then unpack to any size) or lie outside of the file."""
     ordered = sorted(members, key=lambda member: member.start)
     for before, member in pairwise(ordered):

@@ -37,7 +37,7 @@ def find_case_files(files: SubmissionFiles, challenge: Challenge) -> Layout:
     rules = challenge.submission
     folder = jobs_folder(files.names) if rules.socket is not None else None
     if folder is not None:
-        return find_by_jobs(files, folder, challenge)
+        return _find_by_jobs(files, folder, challenge)
     return (by_pattern.find_shared_files if rules.is_shared else by_pattern.find_by_pattern)(files.names, challenge)
 
 
@@ -47,7 +47,7 @@ def jobs_folder(names: Sequence[str]) -> str | None:
     return next((folder for folder in wrapping_folders(names) if folder + JOBS_FILE in known), None)
 
 
-def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> Layout:
+def _find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> Layout:
     """The files of each case by the predictions.json in ``folder``.
 
     Raises ChallengeBroken if names are hidden and a job has an image that is no case: the phase and cases.csv differ.
@@ -61,7 +61,7 @@ def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> L
             raise refused("invalid-job", where, got="an empty list" if jobs == [] else "something else than a list")
     except InputFault as error:
         return Layout({}, all_cases, error.findings)
-    reader = JobReader(challenge, files.names, folder, where)
+    reader = _JobReader(challenge, files.names, folder, where)
     reader.read(jobs)
     if reader.unknown and challenge.submission.case_names == "hidden":
         known, names = list(reader.cases), sorted(reader.unknown)
@@ -73,7 +73,7 @@ def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> L
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class _Job:
     """A job that belongs to a case. ``where`` names it in messages; ``pk`` is the name of its folder."""
 
     where: str
@@ -83,7 +83,7 @@ class Job:
     outputs: list[Mapping[str, Any]]
 
 
-class JobReader:
+class _JobReader:
     """Assigns jobs to cases. ``files`` are those of every case with a usable job; ``faults`` grow on the way."""
 
     def __init__(self, challenge: Challenge, names: Sequence[str], folder: str, where: str) -> None:
@@ -97,7 +97,7 @@ class JobReader:
                 self.images.setdefault(name.rpartition("/")[0], []).append(name)
         self.cases = {composed(challenge.submission.key_of(case)): case for case in challenge.cases}
         self.classes = classes_by_slug(challenge)
-        self.jobs: dict[str, list[Job]] = {}
+        self.jobs: dict[str, list[_Job]] = {}
         self.unknown: dict[str, list[str]] = {}
         self.inputs: set[str] = set()
         self.files: dict[str, tuple[CaseFile, ...]] = {}
@@ -131,13 +131,13 @@ class JobReader:
             self.unknown.setdefault(name, []).append(where)
             return
         outputs = values_of(job, "outputs", where)
-        self.jobs.setdefault(case.name, []).append(Job(where, pk, case, job.get("status", SUCCEEDED), outputs))
+        self.jobs.setdefault(case.name, []).append(_Job(where, pk, case, job.get("status", SUCCEEDED), outputs))
 
     def input_name(self, job: Mapping[str, Any], where: str) -> str:
         """The name of the image or file that a job had as its input."""
         slug = self.challenge.submission.input
         inputs = values_of(job, "inputs", where)
-        chosen = [value for value in inputs if slug is None or socket_of(value).get("slug") == slug]
+        chosen = [value for value in inputs if slug is None or _socket_of(value).get("slug") == slug]
         if len(chosen) != 1:
             what = f"{len(chosen)} inputs" + ("" if slug is None else f" {quote(slug)}")
             raise refused("invalid-job", where, wording="several-inputs", got=what)
@@ -145,7 +145,7 @@ class JobReader:
             return name
         raise refused("invalid-job", where, got="an input that has neither the name of an image nor a file")
 
-    def files_of_case(self, jobs: Sequence[Job]) -> tuple[CaseFile, ...]:
+    def files_of_case(self, jobs: Sequence[_Job]) -> tuple[CaseFile, ...]:
         """The outputs of the job of a case, in the order of their classes. Raises InputFault."""
         job, *others = sorted(jobs, key=lambda job: job.pk)
         where = f"case {quote(job.case.name)}"
@@ -155,7 +155,7 @@ class JobReader:
             raise refused("failed-job", where, status=job.status)
         outputs: dict[int, str] = {}
         for value in job.outputs:
-            socket = socket_of(value)
+            socket = _socket_of(value)
             slug = socket.get("slug")
             class_id = self.classes.get(slug.casefold()) if isinstance(slug, str) else None
             if class_id is None:
@@ -166,13 +166,13 @@ class JobReader:
         self.check_outputs(job, outputs)
         return tuple(CaseFile(name, class_id) for class_id, name in sorted(outputs.items()))
 
-    def check_outputs(self, job: Job, usable: Mapping[int, str]) -> None:
+    def check_outputs(self, job: _Job, usable: Mapping[int, str]) -> None:
         """Raise InputFault if outputs are missing: all, or some where the challenge asks for every class."""
         rules = self.challenge.submission
         if usable and rules.missing_class_file == "empty":
             return
         slugs = {class_id: slug for slug, class_id in reversed(self.classes.items())}
-        there = [socket_of(value).get("slug") for value in job.outputs]
+        there = [_socket_of(value).get("slug") for value in job.outputs]
         lacking = [slug for class_id, slug in slugs.items() if class_id not in usable]
         places = [f"case {quote(job.case.name)}, {quote(slug)}" for slug in lacking]
         wording, socket = "not-among-outputs", rules.socket
@@ -181,7 +181,7 @@ class JobReader:
                 *(fault("missing-output", where, wording=wording, socket=socket, outputs=there) for where in places)
             )
 
-    def locate(self, socket: Mapping[str, Any], job: Job) -> str:
+    def locate(self, socket: Mapping[str, Any], job: _Job) -> str:
         """The file of an output. Only files that were listed are found, whatever the paths in the list of jobs say."""
         slug, relative = socket.get("slug"), socket.get("relative_path")
         if not isinstance(relative, str):
@@ -248,7 +248,7 @@ def values_of(job: Mapping[str, Any], key: str, where: str) -> list[Mapping[str,
     return values
 
 
-def socket_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
+def _socket_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """The description of an input or output, which the platform renames from "interface" to "socket"."""
     described = (value.get(key) for key in ("socket", "interface"))
     return next((socket for socket in described if isinstance(socket, dict)), {})

@@ -49,7 +49,7 @@ def stack_cases(
     measures   those that the table is to have; where a case lacks one its sum is 0
     areas_mm2  of each case, None if not known
     """
-    pairs = stack_pairs(counts, measures)
+    pairs = _stack_pairs(counts, measures)
     sums: dict[str, npt.NDArray[np.generic]] = {
         "cases": np.ones(len(counts), np.int64),
         "missing": np.array([c.missing for c in counts], np.int64),
@@ -67,7 +67,7 @@ def stack_cases(
         largest={"diagonal_px": diagonal, "diagonal_um": diagonal * spacing},
         area_mm2=np.array([math.nan if area is None else area for area in areas_mm2]),
         pairs=pairs,
-        predictions=stack_predictions(counts, shared),
+        predictions=_stack_predictions(counts, shared),
     )
 
 
@@ -76,7 +76,7 @@ def is_empty(counts: MatchCounts) -> bool:
     return not counts.missing and bool(counts.confusion[1:].any()) and not counts.confusion[:, 1:].any()
 
 
-def stack_pairs(counts: Sequence[MatchCounts], measures: Sequence[str]) -> PairSamples:
+def _stack_pairs(counts: Sequence[MatchCounts], measures: Sequence[str]) -> PairSamples:
     return PairSamples(
         case=np.repeat(np.arange(len(counts)), [len(c.pair_class) for c in counts]),
         class_id=np.concatenate([c.pair_class for c in counts]),
@@ -84,24 +84,24 @@ def stack_pairs(counts: Sequence[MatchCounts], measures: Sequence[str]) -> PairS
             name: np.concatenate([c.measures.get(name, np.zeros(len(c.pair_class))) for c in counts])
             for name in measures
         },
-        class_probability=joined_if_known([c.pair_probability for c in counts if len(c.pair_class)]),
-        area_px=joined_if_known([c.pair_area_px for c in counts]),
+        class_probability=_joined_if_known([c.pair_probability for c in counts if len(c.pair_class)]),
+        area_px=_joined_if_known([c.pair_area_px for c in counts]),
     )
 
 
-def stack_predictions(counts: Sequence[MatchCounts], shared: Sequence[SharedCounts]) -> PredictionSamples:
+def _stack_predictions(counts: Sequence[MatchCounts], shared: Sequence[SharedCounts]) -> PredictionSamples:
     lists = [c.predictions for c in counts]
     return PredictionSamples(
         case=np.repeat(np.arange(len(lists)), [len(of_case.class_id) for of_case in lists]),
         class_id=np.concatenate([of_case.class_id for of_case in lists]),
         found_class=np.concatenate([of_case.found_class for of_case in lists]),
-        probability=joined_if_known([of_case.probability for of_case in lists]),
-        hits=joined_if_known([of_case.hits for of_case in shared]),
-        size_hits=joined_if_known([of_case.size_hits for of_case in shared]),
+        probability=_joined_if_known([of_case.probability for of_case in lists]),
+        hits=_joined_if_known([of_case.hits for of_case in shared]),
+        size_hits=_joined_if_known([of_case.size_hits for of_case in shared]),
     )
 
 
-def joined_if_known(arrays: Sequence[npt.NDArray[Scalar] | None]) -> npt.NDArray[Scalar] | None:
+def _joined_if_known(arrays: Sequence[npt.NDArray[Scalar] | None]) -> npt.NDArray[Scalar] | None:
     """Join the arrays of all cases, one after the other; None if there are none, or if one is not known."""
     known = [array for array in arrays if array is not None]
     return np.concatenate(known) if known and len(known) == len(arrays) else None
@@ -206,7 +206,7 @@ def mean_of_units(
     defined = [part[~np.isnan(part)].tolist() for part in parts]
     means = [math.fsum(values) / len(values) for values in defined if values]
     if means and worst is not None:
-        mean = Score(worst_value(means, worst))
+        mean = Score(_worst_value(means, worst))
     elif means:
         mean = Score(math.fsum(means) / len(means))
     else:
@@ -215,10 +215,10 @@ def mean_of_units(
     return UnitMean(mean, int(entered.sum()), int((~entered).sum()), int(penalised.penalised.sum()))
 
 
-def worst_value(values: Sequence[float], better: Better) -> float:
+def _worst_value(values: Sequence[float], better: Better) -> float:
     """Choose the worst value: the lowest if higher is better, the highest if lower is, of ratios the farthest from 1.
 
-    >>> worst_value([0.5, 0.9], "higher"), worst_value([0.5, 0.9], "lower"), worst_value([0.5, 1.2], "one")
+    >>> _worst_value([0.5, 0.9], "higher"), _worst_value([0.5, 0.9], "lower"), _worst_value([0.5, 1.2], "one")
     (0.5, 0.9, 0.5)
     """
     if better == "one":
@@ -306,7 +306,7 @@ def bootstrap(
     if method == "studentised":
         samples = list(samples)
     replicates = score(samples, None if rules.stages == "groups_and_cases" else of_group)
-    of_data = [everything(groups)] if method == "percentile" else leave_one_out(groups)
+    of_data = [everything(groups)] if method == "percentile" else _leave_one_out(groups)
     estimate, jackknife = np.split(score(of_data), [1])
     estimate = estimate[0]
     if method == "percentile":
@@ -314,12 +314,12 @@ def bootstrap(
     elif method == "bca":
         ends = bca_interval(replicates, estimate, jackknife, rules.level)
     else:
-        weights = np.concatenate([*(drawn_groups(part, groups) for part in samples), np.ones((1, number), np.int64)])
+        weights = np.concatenate([*(_drawn_groups(part, groups) for part in samples), np.ones((1, number), np.int64)])
         values = np.concatenate([replicates, estimate[None]])
         alone = np.where(
             [column.of_strata for column in columns],
             number * estimate - (number - 1) * jackknife,
-            score([each_alone(groups)]),
+            score([_each_alone(groups)]),
         )
         errors = standard_errors(weights, values, estimate, jackknife, alone)
         pooled = np.array([column.unit == "pooled" for column in columns])
@@ -328,7 +328,7 @@ def bootstrap(
         ends = studentised_interval(replicates, estimate, errors[:-1], errors[-1], rules.level)
         bounds = np.array([column.bounds for column in columns]).reshape(-1, 2)
         ends = np.clip(ends, bounds[:, :1], bounds[:, 1:])
-    often = often_defined(replicates)
+    often = _often_defined(replicates)
     return tuple(interval_of(ends[k], float(estimate[k]), bool(often[k])) for k in range(len(columns)))
 
 
@@ -354,7 +354,7 @@ def percentile_interval(replicates: Float64, level: float) -> Float64:
     [[1.0, 3.0]]
     """
     tail = (1 - level) / 2
-    return quantiles(replicates, np.broadcast_to([tail, 1 - tail], (replicates.shape[1], 2)))
+    return _quantiles(replicates, np.broadcast_to([tail, 1 - tail], (replicates.shape[1], 2)))
 
 
 def bca_interval(replicates: Float64, estimate: Float64, jackknife: Float64, level: float) -> Float64:
@@ -389,7 +389,7 @@ def bca_interval(replicates: Float64, estimate: Float64, jackknife: Float64, lev
     score = bias + scipy.special.ndtri([tail, 1 - tail])
     # 0 or below only beyond the point where the quantile has reached 0 or 1
     stretch = np.maximum(1 - acceleration(jackknife)[:, None] * score, TIE)
-    ends = quantiles(replicates, scipy.special.ndtr(bias + score / stretch))
+    ends = _quantiles(replicates, scipy.special.ndtr(bias + score / stretch))
     ends[~inside] = np.nan
     return ends
 
@@ -410,7 +410,7 @@ def studentised_interval(
     spreads = errors > (TIE + TIE_PART * np.abs(estimate)) * SPREAD_PART
     steps = np.where(spreads, (replicates - estimate) / np.where(spreads, errors, 1.0), np.nan)
     tail = (1 - level) / 2
-    ends = quantiles(steps, np.broadcast_to([1 - tail, tail], (len(estimate), 2)), defined=often_defined(replicates))
+    ends = _quantiles(steps, np.broadcast_to([1 - tail, tail], (len(estimate), 2)), defined=_often_defined(replicates))
     interval: Float64 = np.where(own[:, None] > 0, estimate[:, None] - ends * own[:, None], estimate[:, None])
     interval[np.isnan(steps).all(axis=0) & (own > 0)] = np.nan
     return interval
@@ -475,16 +475,16 @@ def nested_jackknife(weights: Int64, groups: Int64, score: Callable[[Iterable[Sa
     return np.asarray(np.sqrt((number - 1) / drawn_times * spread)[sample.ravel()])
 
 
-def each_alone(groups: Int64) -> Samples:
+def _each_alone(groups: Int64) -> Samples:
     """Make one sample of each group, which holds that group once."""
     units = group_units(groups)
     return Samples(scipy.sparse.eye_array(units.shape[0], dtype=np.int64, format="csr"), units)
 
 
-def drawn_groups(samples: Samples, groups: Int64) -> Int64:
+def _drawn_groups(samples: Samples, groups: Int64) -> Int64:
     """Count how often each sample has each group, int64 (S, G)."""
     of_unit = groups[samples.units.indices[samples.units.indptr[:-1]]]
-    return np.asarray((samples.drawn @ count_indices(of_unit[:, None], int(groups.max()) + 1)).toarray())
+    return np.asarray((samples.drawn @ _count_indices(of_unit[:, None], int(groups.max()) + 1)).toarray())
 
 
 def acceleration(jackknife: Float64) -> Float64:
@@ -498,7 +498,7 @@ def acceleration(jackknife: Float64) -> Float64:
     return np.where(varies, cubes / (6 * squares * np.sqrt(squares)), 0.0)
 
 
-def quantiles(replicates: Float64, shares: Float64, *, defined: Bool | None = None) -> Float64:
+def _quantiles(replicates: Float64, shares: Float64, *, defined: Bool | None = None) -> Float64:
     """Compute quantiles of each column of replicates (S, K) without NaN, each at its own shares (K, Q); (K, Q).
 
     defined  which columns have any, bool (K,); if not given, those that are defined often enough. NaN for the others
@@ -512,11 +512,11 @@ def quantiles(replicates: Float64, shares: Float64, *, defined: Bool | None = No
     low = np.take_along_axis(ordered, before, axis=1)
     high = np.take_along_axis(ordered, np.minimum(before + 1, last), axis=1)
     values: Float64 = low + (high - low) * (position - before)
-    values[~(often_defined(replicates) if defined is None else defined)] = np.nan
+    values[~(_often_defined(replicates) if defined is None else defined)] = np.nan
     return values
 
 
-def often_defined(replicates: Float64) -> Bool:
+def _often_defined(replicates: Float64) -> Bool:
     """Mark the columns that are defined in at least nine samples of ten, bool (K,)."""
     often: Bool = np.count_nonzero(~np.isnan(replicates), axis=0) >= DEFINED_SHARE * len(replicates)
     return often
@@ -594,21 +594,21 @@ def resample(
         shape = min(at_once, samples - first), len(size)
         if stages == "groups_in_strata" and strata is not None:
             first_case = np.unique(groups, return_index=True)[1]
-            drawn = draw_in_strata(strata[first_case], shape[0], group_draw)
+            drawn = _draw_in_strata(strata[first_case], shape[0], group_draw)
         else:
             drawn = group_draw.below(np.full(shape, len(size)))
         if stages != "groups_and_cases":
-            yield Samples(count_indices(drawn, len(size)), group_units(groups))
+            yield Samples(_count_indices(drawn, len(size)), group_units(groups))
         else:
-            yield draw_cases(drawn, groups, case_draw)
+            yield _draw_cases(drawn, groups, case_draw)
 
 
-def draw_in_strata(strata: Int64, samples: int, integers: RandomIntegers) -> Int64:
+def _draw_in_strata(strata: Int64, samples: int, integers: RandomIntegers) -> Int64:
     """Draw units with replacement from their own strata, int64 (samples, N), by the stratum of each unit, (N,).
 
     One word for each drawn unit, as without strata.
 
-    >>> draw_in_strata(np.array([0, 1, 0]), 2, RandomIntegers(seed=1, stream=0)).tolist()
+    >>> _draw_in_strata(np.array([0, 1, 0]), 2, RandomIntegers(seed=1, stream=0)).tolist()
     [[2, 1, 0], [2, 1, 0]]
     """
     members = np.argsort(strata, kind="stable")
@@ -618,7 +618,7 @@ def draw_in_strata(strata: Int64, samples: int, integers: RandomIntegers) -> Int
     return np.asarray(members[first[strata] + index])
 
 
-def draw_cases(drawn: Int64, groups: Int64, integers: RandomIntegers) -> Samples:
+def _draw_cases(drawn: Int64, groups: Int64, integers: RandomIntegers) -> Samples:
     """Draw cases with replacement inside each drawn group, int64 (S, G). Equal results are one unit."""
     size = np.bincount(groups)
     members, first = np.argsort(groups, kind="stable"), np.cumsum(size) - size
@@ -631,10 +631,10 @@ def draw_cases(drawn: Int64, groups: Int64, integers: RandomIntegers) -> Samples
     row, index = np.nonzero(distinct[:, 1:])
     case = members[first[distinct[row, 0]] + index]
     units = scipy.sparse.csr_array((distinct[row, 1 + index], (row, case)), shape=(len(distinct), len(groups)))
-    return Samples(count_indices(unit.reshape(drawn.shape), len(distinct)), units)
+    return Samples(_count_indices(unit.reshape(drawn.shape), len(distinct)), units)
 
 
-def count_indices(indices: Int64, number: int) -> Any:
+def _count_indices(indices: Int64, number: int) -> Any:
     """Count how often each of ``number`` indices occurs in each row, sparse int64 (S, number)."""
     row = np.repeat(np.arange(len(indices)), indices.shape[1])
     return scipy.sparse.csr_array(
@@ -644,7 +644,7 @@ def count_indices(indices: Int64, number: int) -> Any:
 
 def group_units(groups: Int64) -> Any:
     """Make units of the groups, each the union of its cases, sparse int64 (G, U)."""
-    return count_indices(groups[:, None], int(groups.max()) + 1).T.tocsr()
+    return _count_indices(groups[:, None], int(groups.max()) + 1).T.tocsr()
 
 
 def everything(groups: Int64) -> Samples:
@@ -653,10 +653,10 @@ def everything(groups: Int64) -> Samples:
     return Samples(scipy.sparse.csr_array(np.ones((1, units.shape[0]), np.int64)), units)
 
 
-def leave_one_out(groups: Int64) -> Iterator[Samples]:
+def _leave_one_out(groups: Int64) -> Iterator[Samples]:
     """Yield the data set as it is, then without each of its groups (the jackknife); some at a time, 1 + G in all.
 
-    >>> next(leave_one_out(np.array([0, 0, 1]))).cases().toarray().tolist()
+    >>> next(_leave_one_out(np.array([0, 0, 1]))).cases().toarray().tolist()
     [[1, 1, 1], [0, 0, 1], [1, 1, 0]]
     """
     units = group_units(groups)
@@ -692,18 +692,18 @@ def score_samples(
     def within(unit: AggregationUnit, part: Bool) -> Float64:
         """Aggregate all metrics over the cases that are in a part of the data set, (S, M)."""
         if unit == "pooled":
-            weights = keep_cases(cases, part)
+            weights = _keep_cases(cases, part)
             if weights.nnz == 0:  # none of these samples has a case of the stratum
                 return np.full((weights.shape[0], of_case.shape[1]), np.nan)
             return evaluate_units(table, weights, evaluate)
         if unit == "group":
-            return weighted_mean(samples.drawn, np.where(part[group_first_case, None], of_group, np.nan))
-        return weighted_mean(cases, np.where(part[:, None], of_case, np.nan))
+            return _weighted_mean(samples.drawn, np.where(part[group_first_case, None], of_group, np.nan))
+        return _weighted_mean(cases, np.where(part[:, None], of_case, np.nan))
 
     scored = np.empty((cases.shape[0], len(columns)))
     for unit, of_strata in sorted({(column.unit, column.of_strata) for column in columns}):
         if of_strata:
-            values = mean_of_parts(within(unit, strata == stratum) for stratum in range(int(strata.max()) + 1))
+            values = _mean_of_parts(within(unit, strata == stratum) for stratum in range(int(strata.max()) + 1))
         else:
             values = within(unit, np.ones(len(table), np.bool_))
         indices = [k for k, column in enumerate(columns) if (column.unit, column.of_strata) == (unit, of_strata)]
@@ -726,7 +726,7 @@ def evaluate_units(table: CaseTable, weights: Any, evaluate: EvaluateColumn) -> 
     return complete
 
 
-def keep_cases(weights: Any, part: Bool) -> Any:
+def _keep_cases(weights: Any, part: Bool) -> Any:
     """Take from weights over cases (S, U) those of cases that are outside a part of the data set, bool (U,)."""
     if part.all():
         return weights
@@ -737,27 +737,27 @@ def keep_cases(weights: Any, part: Bool) -> Any:
     return inside
 
 
-def weighted_mean(weights: Any, values: Float64) -> Float64:
+def _weighted_mean(weights: Any, values: Float64) -> Float64:
     """Average each column of values (N, M) under each row of weights (S, N), NaN left out; (S, M).
 
     ``sum w v / sum w`` over the values that are defined; NaN where none is. Added up in the order of the values.
 
-    >>> weighted_mean(scipy.sparse.csr_array([[2, 1], [0, 3]]), np.array([[1.0, 0.5], [4.0, np.nan]])).tolist()
+    >>> _weighted_mean(scipy.sparse.csr_array([[2, 1], [0, 3]]), np.array([[1.0, 0.5], [4.0, np.nan]])).tolist()
     [[2.0, 0.5], [4.0, nan]]
     """
     defined = ~np.isnan(values)
     total = weights @ np.where(defined, values, 0.0)
-    return divide(total, weights @ defined.astype(np.int64))
+    return _divide(total, weights @ defined.astype(np.int64))
 
 
-def mean_of_parts(parts: Iterator[Float64]) -> Float64:
+def _mean_of_parts(parts: Iterator[Float64]) -> Float64:
     """Average values (S, M) over parts of the data set (strata), NaN left out; NaN where all are."""
     total, number = np.zeros(1), np.zeros(1, np.int64)
     for values in parts:
         defined = ~np.isnan(values)
         total, number = total + np.where(defined, values, 0.0), number + defined
-    return divide(total, number)
+    return _divide(total, number)
 
 
-def divide(total: Float64, number: Int64) -> Float64:
+def _divide(total: Float64, number: Int64) -> Float64:
     return np.where(number > 0, total / np.maximum(number, 1), np.nan)

@@ -60,15 +60,15 @@ def boundaries_of_runs(runs: ChosenRuns, *, border: BorderRule) -> Boundaries:
     [10]
     """
     entries = len(runs.images_yx)
-    crowded = crowded_entries(runs, entries)[runs.entry]
+    crowded = _crowded_entries(runs, entries)[runs.entry]
     pieces = [
-        find(select_runs(runs, kind), border)
-        for kind, find in ((~crowded, boundary_of_lonely), (crowded, boundary_of_any))
+        find(_select_runs(runs, kind), border)
+        for kind, find in ((~crowded, _boundary_of_lonely), (crowded, _boundary_of_any))
         if kind.any()
     ]
-    boundaries = points_of_pieces(pieces, entries)
+    boundaries = _points_of_pieces(pieces, entries)
     if border == "open" and not boundaries.size.all():
-        return add_image_borders(boundaries, runs)
+        return _add_image_borders(boundaries, runs)
     return boundaries
 
 
@@ -128,14 +128,14 @@ def join_runs(parts: Sequence[ChosenRuns]) -> ChosenRuns:
     )
 
 
-def select_runs(runs: ChosenRuns, wanted: Bool) -> ChosenRuns:
+def _select_runs(runs: ChosenRuns, wanted: Bool) -> ChosenRuns:
     if wanted.all():
         return runs
     columns = (runs.entry[wanted], runs.row[wanted], runs.begin[wanted], runs.end[wanted])
     return ChosenRuns(runs.shape_yx, runs.images_yx, *columns)
 
 
-def crowded_entries(runs: ChosenRuns, entries: int) -> Bool:
+def _crowded_entries(runs: ChosenRuns, entries: int) -> Bool:
     """Which entries have two runs in one row, bool (K,)."""
     same = (runs.row[1:] == runs.row[:-1]) & (runs.entry[1:] == runs.entry[:-1])
     crowded = np.zeros(entries, np.bool_)
@@ -144,7 +144,7 @@ def crowded_entries(runs: ChosenRuns, entries: int) -> Bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoundaryRuns:
+class _BoundaryRuns:
     """Stretches of boundary pixels, (S,) each, sorted by entry, row and begin; some may be empty."""
 
     entry: Int64
@@ -153,12 +153,12 @@ class BoundaryRuns:
     end: Int32
 
 
-def boundary_of_lonely(runs: ChosenRuns, border: BorderRule) -> BoundaryRuns:
+def _boundary_of_lonely(runs: ChosenRuns, border: BorderRule) -> _BoundaryRuns:
     """Boundary of instances with one run a row: elementwise, without any search."""
-    begin, end = between_neighbours(runs, runs.inner(border), (runs.begin, runs.end), border)
+    begin, end = _between_neighbours(runs, runs.inner(border), (runs.begin, runs.end), border)
     none = begin >= end
     begin[none] = end[none] = runs.begin[none]
-    return BoundaryRuns(
+    return _BoundaryRuns(
         np.repeat(runs.entry, 2),
         np.repeat(runs.row, 2),
         np.stack([runs.begin, end], axis=1).reshape(-1),
@@ -166,7 +166,7 @@ def boundary_of_lonely(runs: ChosenRuns, border: BorderRule) -> BoundaryRuns:
     )
 
 
-def between_neighbours(
+def _between_neighbours(
     runs: ChosenRuns, inner: tuple[Int32, Int32], cover: tuple[Int32, Int32], border: BorderRule
 ) -> tuple[Int32, Int32]:
     """The parts of ``inner`` under ``cover`` one row above and one row below, for instances with one run a row.
@@ -189,7 +189,7 @@ def between_neighbours(
     return begin, end
 
 
-def boundary_of_any(runs: ChosenRuns, border: BorderRule) -> BoundaryRuns:
+def _boundary_of_any(runs: ChosenRuns, border: BorderRule) -> _BoundaryRuns:
     """Boundary of any instances, by intersecting each with itself moved up and down by a row.
 
     All entries lie on one number line, rows one after the other (``line``).
@@ -199,14 +199,14 @@ def boundary_of_any(runs: ChosenRuns, border: BorderRule) -> BoundaryRuns:
     start, stop = base + runs.begin, base + runs.end
     begin, end = runs.inner(border)
     some = begin < end
-    inner = between_rows(((base + begin)[some], (base + end)[some]), (start, stop), runs, border)
+    inner = _between_rows(((base + begin)[some], (base + end)[some]), (start, stop), runs, border)
     start, stop = without(start, stop, *inner)
     entry, row = np.divmod(start // width, height + 2)
     base = (start // width) * width
-    return BoundaryRuns(entry, row.astype(np.int32), (start - base).astype(np.int32), (stop - base).astype(np.int32))
+    return _BoundaryRuns(entry, row.astype(np.int32), (start - base).astype(np.int32), (stop - base).astype(np.int32))
 
 
-def between_rows(
+def _between_rows(
     inner: tuple[Int64, Int64], cover: tuple[Int64, Int64], runs: ChosenRuns, border: BorderRule
 ) -> tuple[Int64, Int64]:
     """The parts of ``inner`` that lie under ``cover`` both one row above and one row below, on the number line.
@@ -221,10 +221,10 @@ def between_rows(
         for at_edge in (row == 0, row == runs.images_yx[entry, 0] - 1):
             starts.append(start[at_edge])
             stops.append(stop[at_edge])
-    return covered_by_all(starts, stops, 3)
+    return _covered_by_all(starts, stops, 3)
 
 
-def covered_by_all(starts: Sequence[Int64], stops: Sequence[Int64], covers: int) -> tuple[Int64, Int64]:
+def _covered_by_all(starts: Sequence[Int64], stops: Sequence[Int64], covers: int) -> tuple[Int64, Int64]:
     """The intervals that lie under every cover; those of one cover are in any order and do not overlap.
 
     Behind the t-th stop and before the next, all covers lie on one another from the start number ``t + covers`` on.
@@ -250,7 +250,7 @@ def merged(lists: Sequence[Int64]) -> Int64:
     return np.sort(np.concatenate(lists), kind="stable")
 
 
-def points_of_pieces(lists: list[BoundaryRuns], entries: int) -> Boundaries:
+def _points_of_pieces(lists: list[_BoundaryRuns], entries: int) -> Boundaries:
     """The pixels of the pieces as points; each entry is in one of the lists only."""
     first, size = np.zeros((2, entries), np.int64)
     points = [np.empty((2, 0), np.int32)]
@@ -281,7 +281,7 @@ def join_boundaries(parts: Sequence[Boundaries]) -> Boundaries:
     )
 
 
-def add_image_borders(boundaries: Boundaries, runs: ChosenRuns) -> Boundaries:
+def _add_image_borders(boundaries: Boundaries, runs: ChosenRuns) -> Boundaries:
     """Give the instances that fill their image the border of the image as their boundary."""
     fills = (boundaries.size == 0) & (np.bincount(runs.entry, minlength=len(boundaries.size)) > 0)
     points, first, size = [boundaries.points_yx], boundaries.first.copy(), boundaries.size.copy()
@@ -304,14 +304,14 @@ Ends = tuple[npt.NDArray[Any], npt.NDArray[Any]]  # beginnings and ends of runs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BandOverlaps:
+class _BandOverlaps:
     """Pixels that the inner bands of each of T pairs share, and pixels in either of them, int64 (T,)."""
 
     intersection_px: Int64
     union_px: Int64
 
 
-def band_overlaps(left: ChosenRuns, right: ChosenRuns, *, width_px: int, border: BorderRule) -> BandOverlaps:
+def band_overlaps(left: ChosenRuns, right: ChosenRuns, *, width_px: int, border: BorderRule) -> _BandOverlaps:
     """Intersection and union of the inner bands of pairs of nuclei; their quotient is the boundary IoU.
 
     The band of a nucleus: its pixels with a pixel outside it that is at most ``width_px`` rows and columns away. That
@@ -340,61 +340,61 @@ def band_overlaps(left: ChosenRuns, right: ChosenRuns, *, width_px: int, border:
     if width_px < 1:
         raise ValueError(f"a band of {width_px} px; at least 1 is expected")
     entries = len(left.images_yx)
-    crowded = crowded_entries(left, entries) | crowded_entries(right, entries)
+    crowded = _crowded_entries(left, entries) | _crowded_entries(right, entries)
     lonely, others = (
-        measure(select_runs(left, kind[left.entry]), select_runs(right, kind[right.entry]), entries, width_px, border)
-        for kind, measure in ((~crowded, lonely_overlaps), (crowded, any_overlaps))
+        measure(_select_runs(left, kind[left.entry]), _select_runs(right, kind[right.entry]), entries, width_px, border)
+        for kind, measure in ((~crowded, _lonely_overlaps), (crowded, _any_overlaps))
     )
-    return BandOverlaps(lonely.intersection_px + others.intersection_px, lonely.union_px + others.union_px)
+    return _BandOverlaps(lonely.intersection_px + others.intersection_px, lonely.union_px + others.union_px)
 
 
-def lonely_overlaps(
+def _lonely_overlaps(
     reference: ChosenRuns, prediction: ChosenRuns, entries: int, width_px: int, border: BorderRule
-) -> BandOverlaps:
+) -> _BandOverlaps:
     """Bands of pairs that have one run a row: without a search, except for the rows that both have.
 
     With what is left of both after erosion, G' and P', ``|G - G', P - P'| = |G, P| - |G', P| - |G, P'| + |G', P'|``.
     """
     sides = []
     for runs in (reference, prediction):
-        between = partial(between_neighbours, runs, border=border)
-        begin, end = again_and_again(between, shrink(runs, width_px, border), width_px)
+        between = partial(_between_neighbours, runs, border=border)
+        begin, end = _again_and_again(between, _shrink(runs, width_px, border), width_px)
         sides.append(((runs.begin, runs.end), (begin, np.maximum(begin, end))))
     areas = [
-        sum_by_entry(runs.entry, outer[1] - outer[0] - (inner[1] - inner[0]), entries)
+        _sum_by_entry(runs.entry, outer[1] - outer[0] - (inner[1] - inner[0]), entries)
         for runs, (outer, inner) in zip((reference, prediction), sides, strict=True)
     ]
-    i, j = equal_values(reference.line(), prediction.line())
+    i, j = _equal_values(reference.line(), prediction.line())
     (g, g_inner), (p, p_inner) = (
         [(begin[rows], end[rows]) for begin, end in side] for side, rows in zip(sides, (i, j), strict=True)
     )
-    shared = common_px(g, p) - common_px(g_inner, p) - common_px(g, p_inner) + common_px(g_inner, p_inner)
-    intersection = sum_by_entry(reference.entry[i], shared, entries)
-    return BandOverlaps(intersection, areas[0] + areas[1] - intersection)
+    shared = _common_px(g, p) - _common_px(g_inner, p) - _common_px(g, p_inner) + _common_px(g_inner, p_inner)
+    intersection = _sum_by_entry(reference.entry[i], shared, entries)
+    return _BandOverlaps(intersection, areas[0] + areas[1] - intersection)
 
 
-def any_overlaps(
+def _any_overlaps(
     reference: ChosenRuns, prediction: ChosenRuns, entries: int, width_px: int, border: BorderRule
-) -> BandOverlaps:
+) -> _BandOverlaps:
     """Bands of any pairs. All entries lie on one number line, rows one after the other (``line``)."""
     height, width = reference.shape_yx
     bands: list[tuple[Int64, Int64]] = []
     for runs in (reference, prediction):
         base = runs.line() * width
-        begin, end = shrink(runs, width_px, border)
+        begin, end = _shrink(runs, width_px, border)
         some = begin < end
-        between = partial(between_rows, runs=runs, border=border)
-        inner = again_and_again(between, ((base + begin)[some], (base + end)[some]), width_px)
+        between = partial(_between_rows, runs=runs, border=border)
+        inner = _again_and_again(between, ((base + begin)[some], (base + end)[some]), width_px)
         bands.append(without(base + runs.begin, base + runs.end, *inner))
     starts, stops = zip(*bands, strict=True)
-    shared = covered_by_all(starts, stops, 2)
+    shared = _covered_by_all(starts, stops, 2)
     intersection, *areas = (
-        sum_by_entry(start // ((height + 2) * width), stop - start, entries) for start, stop in (shared, *bands)
+        _sum_by_entry(start // ((height + 2) * width), stop - start, entries) for start, stop in (shared, *bands)
     )
-    return BandOverlaps(intersection, areas[0] + areas[1] - intersection)
+    return _BandOverlaps(intersection, areas[0] + areas[1] - intersection)
 
 
-def again_and_again(erode: Callable[[Ends, Ends], Ends], ends: Ends, times: int) -> Ends:
+def _again_and_again(erode: Callable[[Ends, Ends], Ends], ends: Ends, times: int) -> Ends:
     """Erode ``times`` times, or until an erosion removes no pixel."""
     before = -1
     for _ in range(times):
@@ -405,7 +405,7 @@ def again_and_again(erode: Callable[[Ends, Ends], Ends], ends: Ends, times: int)
     return ends
 
 
-def shrink(runs: ChosenRuns, width_px: int, border: BorderRule) -> Ends:
+def _shrink(runs: ChosenRuns, width_px: int, border: BorderRule) -> Ends:
     """The runs without ``width_px`` pixels at either end; ends at an open image border stay."""
     width = runs.shape_yx[1]
     by = np.int32(min(width_px, width))
@@ -417,7 +417,7 @@ def shrink(runs: ChosenRuns, width_px: int, border: BorderRule) -> Ends:
     return begin, end
 
 
-def equal_values(a: Int64, b: Int64) -> tuple[Int64, Int64]:
+def _equal_values(a: Int64, b: Int64) -> tuple[Int64, Int64]:
     """Where two ascending lists, each without repetition, have the same values: indices into both."""
     order = np.argsort(np.concatenate([a, b]), kind="stable")  # merges two sorted halves in one go
     values = np.concatenate([a, b])[order]
@@ -425,12 +425,12 @@ def equal_values(a: Int64, b: Int64) -> tuple[Int64, Int64]:
     return order[same], order[same + 1] - len(a)
 
 
-def common_px(a: Ends, b: Ends) -> npt.NDArray[Any]:
+def _common_px(a: Ends, b: Ends) -> npt.NDArray[Any]:
     """Pixels that two runs of a row share."""
     return np.asarray(np.maximum(np.minimum(a[1], b[1]) - np.maximum(a[0], b[0]), 0))
 
 
-def sum_by_entry(entry: Int64, values: npt.NDArray[np.integer[Any]], entries: int) -> Int64:
+def _sum_by_entry(entry: Int64, values: npt.NDArray[np.integer[Any]], entries: int) -> Int64:
     """Sum of the values of each entry, int64 (T,); entries ascend."""
     before = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
     return np.asarray(np.diff(before[np.searchsorted(entry, np.arange(entries + 1))]))

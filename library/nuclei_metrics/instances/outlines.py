@@ -58,7 +58,7 @@ def instances_from_outlines(
         raise ValueError(f"shape_yx is {shape_yx!r}; expected {expected}")
     if not isinstance(outlines_xy_px, Iterable):
         raise ValueError(f"outlines are {outlines_xy_px!r}; expected a list with the vertices of each, (V, 2)")
-    rings = [checked_ring(ring, index) for index, ring in enumerate(outlines_xy_px)]
+    rings = [_checked_ring(ring, index) for index, ring in enumerate(outlines_xy_px)]
     sources: npt.NDArray[Any] = np.arange(1, len(rings) + 1)
     outlines = Outlines(
         points_xy=np.concatenate([*rings, np.empty((0, 2))]),
@@ -74,7 +74,7 @@ def instances_from_outlines(
     return resolve_overlaps(instances, overlap, overlap_scope).instances
 
 
-def checked_ring(ring: npt.ArrayLike, index: int) -> Float64:
+def _checked_ring(ring: npt.ArrayLike, index: int) -> Float64:
     """The vertices of an outline, px, float64 (V, 2), V may be 0. Raises ValueError for other shapes and numbers."""
     try:
         points = np.asarray(ring, np.float64)
@@ -167,10 +167,10 @@ def trace_outlines(instances: Instances) -> Outlines:
     >>> outlines.points_xy.tolist()
     [[1.0, 0.0], [3.0, 0.0], [3.0, 1.0], [2.0, 1.0], [2.0, 2.0], [1.0, 2.0]]
     """
-    runs = CornerRuns.of_instances(instances)
-    corners = Corners.of_runs(runs)
-    following = split_at_touching_corners(corners, corners.following())
-    rings = Rings.of_corners(corners, following, runs)
+    runs = _CornerRuns.of_instances(instances)
+    corners = _Corners.of_runs(runs)
+    following = _split_at_touching_corners(corners, corners.following())
+    rings = _Rings.of_corners(corners, following, runs)
     return Outlines(
         points_xy=np.stack([corners.x, corners.y], axis=1)[rings.corner].astype(np.float64),
         ring_start=rings.start,
@@ -184,7 +184,7 @@ def trace_outlines(instances: Instances) -> Outlines:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CornerRuns:
+class _CornerRuns:
     """Runs sorted by instance, then position, on a number line of corners: ``instance * span + y * line + x``.
 
     start, stop  int64 (R,), upper left and upper right corner of each run; ``line`` more is the lower one
@@ -198,7 +198,7 @@ class CornerRuns:
     span: int
 
     @classmethod
-    def of_instances(cls, instances: Instances) -> CornerRuns:
+    def of_instances(cls, instances: Instances) -> _CornerRuns:
         height, width = instances.shape_yx
         line = width + 1
         span = line * (height + 2)
@@ -217,7 +217,7 @@ class CornerRuns:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Corners:
+class _Corners:
     """The corners of all borders, (V,), sorted by instance, y, x; where one is there twice, the end of a run first.
 
     is_upper  it is an upper corner of its run, so its vertical edge lies below it, else above
@@ -233,12 +233,12 @@ class Corners:
     run: Int64
 
     @classmethod
-    def of_runs(cls, runs: CornerRuns) -> Corners:
+    def of_runs(cls, runs: _CornerRuns) -> _Corners:
         positions, owners, kinds = [], [], []
         for is_left, ends in ((False, runs.stop), (True, runs.start)):
             upper, lower = ends, ends + runs.line
             for is_upper, here, there in ((True, upper, lower), (False, lower, upper)):
-                alone = np.flatnonzero(~is_among(here, there))
+                alone = np.flatnonzero(~_is_among(here, there))
                 positions.append(here[alone])
                 owners.append(alone)
                 kinds.append(np.full(len(alone), 2 * is_left + is_upper, np.int8))
@@ -265,13 +265,13 @@ class Corners:
         return following
 
 
-def is_among(values: Int64, others: Int64) -> Bool:
+def _is_among(values: Int64, others: Int64) -> Bool:
     """Which values are among the others; both ascending, without repeats."""
     index = np.searchsorted(others, values)
     return np.asarray(np.append(others, -1)[index] == values)
 
 
-def split_at_touching_corners(corners: Corners, following: Int64) -> Int64:
+def _split_at_touching_corners(corners: _Corners, following: Int64) -> Int64:
     """Split rings that touch themselves at a corner: each becomes several rings that touch each other there.
 
     So a gap that a part closes with a corner becomes a hole, and holes that meet at a corner are two. As a part hangs
@@ -280,14 +280,14 @@ def split_at_touching_corners(corners: Corners, following: Int64) -> Int64:
     first = np.flatnonzero((corners.x[1:] == corners.x[:-1]) & (corners.y[1:] == corners.y[:-1]))
     if len(first) == 0:
         return following
-    ring = ring_numbers(following)
+    ring = _ring_numbers(following)
     first = first[ring[first] == ring[first + 1]]
     following = following.copy()
     following[first], following[first + 1] = following[first + 1], following[first]
     return following
 
 
-def ring_numbers(following: Int64) -> Int64:
+def _ring_numbers(following: Int64) -> Int64:
     """The number of the ring of each corner, in the order of their first corners, int64 (V,)."""
     count = len(following)
     edges = scipy.sparse.coo_array((np.ones(count, np.bool_), (np.arange(count), following)), shape=(count, count))
@@ -299,7 +299,7 @@ def ring_numbers(following: Int64) -> Int64:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rings:
+class _Rings:
     """Rings in their order: ring k has the corners ``corner[start[k] : start[k + 1]]``."""
 
     corner: Int64
@@ -308,8 +308,8 @@ class Rings:
     is_hole: Bool
 
     @classmethod
-    def of_corners(cls, corners: Corners, following: Int64, runs: CornerRuns) -> Rings:
-        ring = ring_numbers(following)
+    def of_corners(cls, corners: _Corners, following: Int64, runs: _CornerRuns) -> _Rings:
+        ring = _ring_numbers(following)
         size = np.bincount(ring)
         first = np.empty(len(size), np.int64)
         first[ring[::-1]] = np.arange(len(ring))[::-1]
@@ -325,11 +325,11 @@ class Rings:
         begin = np.empty(len(size), np.int64)
         begin[order] = start[:-1]
         corner = np.empty(len(ring), np.int64)
-        corner[begin[ring] + steps_from(first[ring], following, int(size.max(initial=1)))] = np.arange(len(ring))
+        corner[begin[ring] + _steps_from(first[ring], following, int(size.max(initial=1)))] = np.arange(len(ring))
         return cls(corner, start, corners.instance[first[order]], is_hole[order])
 
 
-def steps_from(first: Int64, following: Int64, longest: int) -> Int64:
+def _steps_from(first: Int64, following: Int64, longest: int) -> Int64:
     """How many steps along its ring each corner is behind the first one of the ring, int64 (V,), by doubling steps."""
     step = np.empty(len(following), np.int64)
     step[following] = np.arange(len(following))  # backwards

@@ -45,7 +45,7 @@ from nuclei_metrics.model.instances import Instances, RasterisationReport, Regio
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ResolvedOverlaps:
+class _ResolvedOverlaps:
     """Instances after an overlap rule, and what it did. N counts the instances before.
 
     instances              those that keep a pixel, in the same order
@@ -64,7 +64,7 @@ class ResolvedOverlaps:
     lost_whole: Bool
 
 
-def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScope) -> ResolvedOverlaps:
+def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScope) -> _ResolvedOverlaps:
     """Apply an overlap rule, so that no pixel has two instances (of the same class, or at all).
 
     ``keep`` changes nothing. ``last`` and ``first`` in document order win; ``smallest``: the smaller area wins, and of
@@ -85,7 +85,7 @@ def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScop
     ([3, 1], {2: 2})
     """
     width = instances.shape_yx[1]
-    priority = None if rule in ("keep", "ignore") else priorities(instances, rule)
+    priority = None if rule in ("keep", "ignore") else _priorities(instances, rule)
     by_priority = None if priority is None else np.argsort(priority).astype(np.int32)
     bands: list[Instances] = []
     ignored: list[Region] = [empty_region()]
@@ -93,8 +93,8 @@ def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScop
     by_cover: Counter[int] = Counter()
     for (runs,) in row_bands([instances.run_start], width):
         band = instances.part(runs)
-        everywhere = find_contest(band, "image")
-        contest = find_contest(band, scope) if scope == "class" and rule != "keep" else everywhere
+        everywhere = _find_contest(band, "image")
+        contest = _find_contest(band, scope) if scope == "class" and rule != "keep" else everywhere
         contested.append(everywhere.contested_region(width))
         pixels = np.zeros(int(everywhere.cover.depth.max(initial=1)) + 1, np.int64)
         np.add.at(pixels, everywhere.cover.depth, everywhere.cover.stop - everywhere.cover.start)
@@ -103,11 +103,11 @@ def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScop
             ignored.append(contest.contested_region(width))
             band = subtract_region(band, ignored[-1])
         elif priority is not None and by_priority is not None:
-            band = give_to_winners(band, contest, priority, by_priority)
+            band = _give_to_winners(band, contest, priority, by_priority)
         bands.append(band)
-    resolved = instances if rule == "keep" else join_bands(bands)
+    resolved = instances if rule == "keep" else _join_bands(bands)
     before, after = instances.areas_px(), resolved.areas_px()
-    return ResolvedOverlaps(
+    return _ResolvedOverlaps(
         instances=select_instances(resolved, after > 0),
         ignored=concatenated(ignored),
         contested=concatenated(contested),
@@ -117,7 +117,7 @@ def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScop
     )
 
 
-def join_bands(bands: Sequence[Instances]) -> Instances:
+def _join_bands(bands: Sequence[Instances]) -> Instances:
     """The same instances with the runs of bands of rows, one after the other."""
     if len(bands) == 1:
         return bands[0]
@@ -130,7 +130,7 @@ def join_bands(bands: Sequence[Instances]) -> Instances:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contest:
+class _Contest:
     """The runs that share pixels with others, on a number line where only runs that compete for pixels can overlap.
 
     span    length of the stretch of the number line that an image takes; under the scope ``class`` each class has one
@@ -151,7 +151,7 @@ class Contest:
         return region_of_positions(start, start + (self.cover.stop - self.cover.start)[several], width)
 
 
-def find_contest(instances: Instances, scope: OverlapScope) -> Contest:
+def _find_contest(instances: Instances, scope: OverlapScope) -> _Contest:
     """Find the runs that overlap others."""
     height, width = instances.shape_yx
     span = height * (width + 1)
@@ -167,10 +167,10 @@ def find_contest(instances: Instances, scope: OverlapScope) -> Contest:
     with_others[1:] |= joined
     with_others[:-1] |= joined
     touched = np.flatnonzero(with_others)
-    return Contest(span, order[touched], start[touched], stop[touched], cover_depth(start[touched], stop[touched]))
+    return _Contest(span, order[touched], start[touched], stop[touched], cover_depth(start[touched], stop[touched]))
 
 
-def priorities(instances: Instances, rule: OverlapRule) -> Int64:
+def _priorities(instances: Instances, rule: OverlapRule) -> Int64:
     """A rank for each instance, int64 (N,), all different: the higher one wins."""
     index = np.arange(len(instances))
     if rule == "first":
@@ -183,7 +183,7 @@ def priorities(instances: Instances, rule: OverlapRule) -> Int64:
     return rank
 
 
-def give_to_winners(instances: Instances, contest: Contest, priority: Int64, by_priority: Int32) -> Instances:
+def _give_to_winners(instances: Instances, contest: _Contest, priority: Int64, by_priority: Int32) -> Instances:
     """Give every contested pixel to the instance of the highest priority among those that cover it.
 
     by_priority  the instance of each priority
@@ -307,18 +307,18 @@ def prepare_reference(
     return PreparedReference(
         instances=instances,
         ignore=region,
-        report=report_of(parts, converted, scored, resolved, count_crossed),
+        report=_report_of(parts, converted, scored, resolved, count_crossed),
         outside=converted.outside,
         annotations=converted.scored_before + converted.ignored_before,
         contested=resolved.contested,
     )
 
 
-def report_of(
+def _report_of(
     parts: Sequence[Part],
-    converted: ConvertedParts,
+    converted: _ConvertedParts,
     scored: Instances,
-    resolved: ResolvedOverlaps,
+    resolved: _ResolvedOverlaps,
     count_crossed: Callable[[Outlines], int] | None,
 ) -> RasterisationReport:
     """Collect the facts of one case; ``scored`` are the instances before the overlap rule."""
@@ -337,7 +337,7 @@ def report_of(
         outlines_vanished=converted.vanished,
         outlines_self_intersecting=None if count_crossed is None else sum(map(count_crossed, drawn)),
         outlines_outside=sum(
-            len(distinct(outlines_of_vertices(o)[is_outside])) for o, is_outside in zip(drawn, outside, strict=True)
+            len(distinct(_outlines_of_vertices(o)[is_outside])) for o, is_outside in zip(drawn, outside, strict=True)
         ),
         vertices_outside=int(sum(is_outside.sum() for is_outside in outside)),
         outlines_with_holes=sum(map(len, holes)),
@@ -345,7 +345,7 @@ def report_of(
     )
 
 
-def outlines_of_vertices(outlines: Outlines) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+def _outlines_of_vertices(outlines: Outlines) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     """The outline that each vertex belongs to, int32 (V,)."""
     return np.repeat(outlines.ring_instance, np.diff(outlines.ring_start))
 
@@ -385,7 +385,7 @@ def apply_ignore_region(
     if len(region.run_start) == 0:
         return instances
     if instances.point_yx is not None:
-        return select_instances(instances, ~pixels_in_region(points_as_pixels(instances), instances, region))
+        return select_instances(instances, ~_pixels_in_region(_points_as_pixels(instances), instances, region))
     if policy in ("clip", "drop_unmatched"):
         instances = subtract_region(instances, region)
         dropped = instances.areas_px() == 0
@@ -394,7 +394,7 @@ def apply_ignore_region(
             raise ValueError("the policy 'drop_overlapping' needs a fraction")
         dropped = more_than_fraction_inside(instances, region, fraction)
     else:
-        dropped = pixels_in_region(instances.centroid_pixels_yx(), instances, region)
+        dropped = _pixels_in_region(instances.centroid_pixels_yx(), instances, region)
     return select_instances(instances, ~dropped)
 
 
@@ -404,7 +404,7 @@ def more_than_fraction_inside(instances: Instances, region: Region, fraction: fl
     return np.asarray(region.pixels_of(instances) * exact.denominator > instances.areas_px() * exact.numerator)
 
 
-def points_as_pixels(instances: Instances) -> Int64:
+def _points_as_pixels(instances: Instances) -> Int64:
     """The pixel that each point lies in, int64 (N, 2); -1 outside the image."""
     pixel = np.floor(instances.centroids_yx() + 0.5)
     outside = ((pixel < 0) | (pixel >= instances.shape_yx)).any(axis=1)
@@ -412,7 +412,7 @@ def points_as_pixels(instances: Instances) -> Int64:
     return pixel.astype(np.int64)
 
 
-def pixels_in_region(pixel_yx: Int64, instances: Instances, region: Region) -> Bool:
+def _pixels_in_region(pixel_yx: Int64, instances: Instances, region: Region) -> Bool:
     """Whether each pixel, int64 (N, 2), lies in the region, bool (N,); False for -1."""
     flat = pixel_yx[:, 0] * instances.shape_yx[1] + pixel_yx[:, 1]
     run = np.searchsorted(region.run_start, flat, "right") - 1
@@ -423,7 +423,7 @@ def pixels_in_region(pixel_yx: Int64, instances: Instances, region: Region) -> B
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ConvertedParts:
+class _ConvertedParts:
     """Instances in the order of the parts, and what became of outlines that cover no pixel of the image.
 
     vanished                        their ids
@@ -446,7 +446,7 @@ def convert_parts(
     origin: OriginRule | None,
     vanished: VanishedRule | None,
     where: str,
-) -> ConvertedParts:
+) -> _ConvertedParts:
     """All parts as instances of one image: outlines become pixels, label images runs; points stay points.
 
     vertices, origin, vanished  as in ``rasterise_outlines``; needed for outlines, ``origin`` for points too
@@ -470,13 +470,13 @@ def convert_parts(
             is_vanished = covered.areas_px() == 0
             ids += [str(source) for source in part.source_id[is_vanished]]
             if is_vanished.any():
-                outside += int((is_vanished & lies_outside(part, points, shape_yx)).sum())
+                outside += int((is_vanished & _lies_outside(part, points, shape_yx)).sum())
             converted.append(settle_vanished(covered, part, points, vanished, where=where))
         elif isinstance(part, Points):
             if origin is None:
                 raise ValueError("points need the rule origin")
             converted.append(instances_from_points(part, shape_yx, origin=origin))
-            outside += int((~lies_in_image(converted[-1].centroids_yx()[:, ::-1], shape_yx)).sum())
+            outside += int((~_lies_in_image(converted[-1].centroids_yx()[:, ::-1], shape_yx)).sum())
         elif isinstance(part, Instances):
             converted.append(part)
         elif isinstance(part, LabelImage):
@@ -488,19 +488,19 @@ def convert_parts(
     are_points = [part.point_yx is not None for part in converted]
     if any(are_points) and not all(are_points):
         raise UnusableOutlines("points-beside-outlines", where)
-    return ConvertedParts(
+    return _ConvertedParts(
         join_instances(converted, shape_yx), tuple(ids), sum(map(len, classes)) - ignored, ignored, outside
     )
 
 
-def lies_outside(outlines: Outlines, points_xy: Float64, shape_yx: tuple[int, int]) -> Bool:
+def _lies_outside(outlines: Outlines, points_xy: Float64, shape_yx: tuple[int, int]) -> Bool:
     """Whether each outline has vertices and all of them lie outside the image, bool (N,)."""
-    owner = outlines_of_vertices(outlines)
-    inside = np.bincount(owner[lies_in_image(points_xy, shape_yx)], minlength=len(outlines))
+    owner = _outlines_of_vertices(outlines)
+    inside = np.bincount(owner[_lies_in_image(points_xy, shape_yx)], minlength=len(outlines))
     return np.asarray((np.bincount(owner, minlength=len(outlines)) > 0) & (inside == 0))
 
 
-def lies_in_image(points_xy: Float64, shape_yx: tuple[int, int]) -> Bool:
+def _lies_in_image(points_xy: Float64, shape_yx: tuple[int, int]) -> Bool:
     """Whether each point lies in a pixel of the image, bool (V,); whole numbers are pixel centres."""
     return np.asarray(((points_xy >= -0.5) & (points_xy < np.array(shape_yx[::-1]) - 0.5)).all(axis=1))
 

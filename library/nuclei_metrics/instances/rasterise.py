@@ -107,12 +107,12 @@ def settle_vanished(
         first = outlines.source_id[vanished][0]
         raise UnusableOutlines("vanished-outline", where, outline=first, total=int(vanished.sum()))
     if rule == "pixel":
-        instances = with_nearest_pixels(instances, outlines, points_xy, vanished)
+        instances = _with_nearest_pixels(instances, outlines, points_xy, vanished)
         vanished = instances.areas_px() == 0
     return select_instances(instances, ~vanished)
 
 
-def with_nearest_pixels(instances: Instances, outlines: Outlines, points_xy: Float64, chosen: Bool) -> Instances:
+def _with_nearest_pixels(instances: Instances, outlines: Outlines, points_xy: Float64, chosen: Bool) -> Instances:
     """Give the chosen outlines the pixel nearest to the mean of their vertices (of outer rings), if it is in the image.
 
     Halves go to the later pixel.
@@ -139,20 +139,20 @@ def cover_outlines(
     outlines: Outlines, points_xy: Float64, shape_yx: tuple[int, int], *, where: str = "outlines"
 ) -> Instances:
     """One instance for each outline, also for those without a pixel; ``points_xy`` are its placed vertices."""
-    refuse_endless_work(points_xy[:, 1], outlines.ring_start, shape_yx[0], where)
+    _refuse_endless_work(points_xy[:, 1], outlines.ring_start, shape_yx[0], where)
     starts, lengths, owners = [np.empty(0, np.int64)], [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-    for rings in chunks_of_rings(outlines):
-        runs = cover_rings(points_xy, outlines.ring_start[rings.start : rings.stop + 1], shape_yx)
+    for rings in _chunks_of_rings(outlines):
+        runs = _cover_rings(points_xy, outlines.ring_start[rings.start : rings.stop + 1], shape_yx)
         instance, is_hole = outlines.ring_instance[rings], outlines.ring_is_hole[rings]
         if np.all(np.diff(instance) > 0) and not is_hole.any():
             owners.append(instance[runs.ring])
         else:
-            runs = combine_rings(runs, instance, is_hole, shape_yx)
+            runs = _combine_rings(runs, instance, is_hole, shape_yx)
             owners.append(runs.ring.astype(np.int32))
         starts.append(runs.start)
         lengths.append((runs.stop - runs.start).astype(np.int32))
     # With a million nuclei each of these is as large as the runs of the image; none stays longer than it is needed.
-    start, length, owner = (emptied(parts) for parts in (starts, lengths, owners))
+    start, length, owner = (_emptied(parts) for parts in (starts, lengths, owners))
     give_memory_back(len(start))
     order, run_start = order_of_runs(start, owner)
     del start
@@ -168,14 +168,14 @@ def cover_outlines(
     )
 
 
-def emptied(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def _emptied(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Concatenate the parts and empty the list, so that memory is not taken twice."""
     whole = np.concatenate(parts)
     parts.clear()
     return whole
 
 
-def chunks_of_rings(outlines: Outlines) -> Iterator[slice]:
+def _chunks_of_rings(outlines: Outlines) -> Iterator[slice]:
     """The rings, some at a time, with about ``CHUNK_VERTICES`` vertices; those of an outline stay together."""
     if len(outlines.ring_instance) == 0:
         return
@@ -187,7 +187,7 @@ def chunks_of_rings(outlines: Outlines) -> Iterator[slice]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RingRuns:
+class _RingRuns:
     """Runs of rings: ring int64, start and stop flat pixel indices int64, (R,) each; sorted by ring, then by start."""
 
     ring: Int64
@@ -195,7 +195,7 @@ class RingRuns:
     stop: Int64
 
 
-def combine_rings(rings: RingRuns, instance: Int32, is_hole: Bool, shape_yx: tuple[int, int]) -> RingRuns:
+def _combine_rings(rings: _RingRuns, instance: Int32, is_hole: Bool, shape_yx: tuple[int, int]) -> _RingRuns:
     """Runs of instances (in the place of rings): the union of their parts, each an outer ring minus its own holes.
 
     instance, is_hole   of each ring, (K,)
@@ -216,21 +216,21 @@ def combine_rings(rings: RingRuns, instance: Int32, is_hole: Bool, shape_yx: tup
     start, stop = merge_runs(start + shift, stop + shift)
     owner = start // span
     first = flat_indices(start - owner * span, width)
-    return RingRuns(owner, first, first + (stop - start))
+    return _RingRuns(owner, first, first + (stop - start))
 
 
-def cover_rings(points_xy: Float64, ring_start: Int64, shape_yx: tuple[int, int]) -> RingRuns:
+def _cover_rings(points_xy: Float64, ring_start: Int64, shape_yx: tuple[int, int]) -> _RingRuns:
     """The pixels of each ring inside the image."""
     filled = np.flatnonzero(np.diff(ring_start))
     if len(filled) == 0:
-        return RingRuns(*(np.empty(0, np.int64) for _ in range(3)))
+        return _RingRuns(*(np.empty(0, np.int64) for _ in range(3)))
     begin, end = ring_start[0], ring_start[-1]
     x, y = points_xy[begin:end].T.copy()
-    runs = cover_rows(Edges.of_rings(x, y, ring_start[filled] - begin), shape_yx, 0, shape_yx[0])
-    return RingRuns(filled[runs.ring], runs.start, runs.stop)
+    runs = _cover_rows(_Edges.of_rings(x, y, ring_start[filled] - begin), shape_yx, 0, shape_yx[0])
+    return _RingRuns(filled[runs.ring], runs.start, runs.stop)
 
 
-def refuse_endless_work(y: Float64, ring_start: Int64, height: int, where: str) -> None:
+def _refuse_endless_work(y: Float64, ring_start: Int64, height: int, where: str) -> None:
     """Raise UnusableOutlines if edges (those that close rings left aside) cross too many rows of the image."""
     crossings = 0.0
     for first in range(0, len(y), CHUNK_CROSSINGS):
@@ -245,7 +245,7 @@ def refuse_endless_work(y: Float64, ring_start: Int64, height: int, where: str) 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Edges:
+class _Edges:
     """Edges of rings without gaps between them; edge i goes from the vertex before vertex i to vertex i of its ring.
 
     x0, y0  float64 (E,)  vertex i                x1, y1  float64 (E,)  the vertex before it in the ring
@@ -260,7 +260,7 @@ class Edges:
     first: Int64
 
     @classmethod
-    def of_rings(cls, x: Float64, y: Float64, first: Int64) -> Edges:
+    def of_rings(cls, x: Float64, y: Float64, first: Int64) -> _Edges:
         last = np.concatenate([first[1:], [len(x)]]) - 1
         before = np.arange(-1, len(x) - 1)
         before[first] = last
@@ -268,7 +268,7 @@ class Edges:
         return cls(x, y, x[before], y[before], ring, first)
 
 
-def cover_rows(edges: Edges, shape_yx: tuple[int, int], row_begin: int, row_end: int) -> RingRuns:
+def _cover_rows(edges: _Edges, shape_yx: tuple[int, int], row_begin: int, row_end: int) -> _RingRuns:
     """The pixels of rings in the rows ``row_begin`` to ``row_end``, in halves if edges cross too many of them."""
     low, high = np.minimum(edges.y0, edges.y1), np.maximum(edges.y0, edges.y1)
     inner_begin = np.clip(np.floor(low) + 1, row_begin, row_end).astype(np.int64)
@@ -276,22 +276,25 @@ def cover_rows(edges: Edges, shape_yx: tuple[int, int], row_begin: int, row_end:
     inner_rows = np.maximum(inner_end - inner_begin, 0)
     if inner_rows.sum() > CHUNK_CROSSINGS and row_end - row_begin > 1:
         middle = (row_begin + row_end) // 2
-        upper = cover_rows(edges, shape_yx, row_begin, middle)
-        lower = cover_rows(edges, shape_yx, middle, row_end)
+        upper = _cover_rows(edges, shape_yx, row_begin, middle)
+        lower = _cover_rows(edges, shape_yx, middle, row_end)
         runs = concatenated([upper, lower])
         order = np.argsort(runs.ring, kind="stable")
-        return RingRuns(runs.ring[order], runs.start[order], runs.stop[order])
+        return _RingRuns(runs.ring[order], runs.start[order], runs.stop[order])
 
     width = shape_yx[1]
-    slots = RowSlots.of_rings(edges, low, high, row_begin, row_end)
-    keys = [*end_toggles(edges, low, high, slots, width), *inner_toggles(edges, inner_begin, inner_rows, slots, width)]
-    start, stop = runs_between_toggles(np.concatenate(keys))
-    start, stop = add_vertex_pixels(start, stop, edges, slots, width)
+    slots = _RowSlots.of_rings(edges, low, high, row_begin, row_end)
+    keys = [
+        *_end_toggles(edges, low, high, slots, width),
+        *_inner_toggles(edges, inner_begin, inner_rows, slots, width),
+    ]
+    start, stop = _runs_between_toggles(np.concatenate(keys))
+    start, stop = _add_vertex_pixels(start, stop, edges, slots, width)
     return slots.runs(start, stop, width)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowSlots:
+class _RowSlots:
     """A number for every row of every ring, counted through: row y of ring k has slot ``base[k] + y``.
 
     A pixel has the position ``slot * (width + 1) + column``; the gap behind each row keeps rows apart.
@@ -304,7 +307,7 @@ class RowSlots:
     ring_of_slot: Int64
 
     @classmethod
-    def of_rings(cls, edges: Edges, low: Float64, high: Float64, row_begin: int, row_end: int) -> RowSlots:
+    def of_rings(cls, edges: _Edges, low: Float64, high: Float64, row_begin: int, row_end: int) -> _RowSlots:
         lowest, highest = np.minimum.reduceat(low, edges.first), np.maximum.reduceat(high, edges.first)
         begin = np.clip(np.ceil(lowest - VERTEX_TOLERANCE), row_begin, row_end).astype(np.int64)
         end = np.clip(np.floor(highest + VERTEX_TOLERANCE) + 1, row_begin, row_end).astype(np.int64)
@@ -315,12 +318,12 @@ class RowSlots:
     def __len__(self) -> int:
         return len(self.ring_of_slot)
 
-    def runs(self, start: Int64, stop: Int64, width: int) -> RingRuns:
+    def runs(self, start: Int64, stop: Int64, width: int) -> _RingRuns:
         """Turn positions on the number line into runs of rings."""
         slot = start // (width + 1)
         ring = self.ring_of_slot[slot]
         first = start - slot - self.base[ring] * width
-        return RingRuns(ring, first, first + (stop - start))
+        return _RingRuns(ring, first, first + (stop - start))
 
 
 # A toggle is the position from which on a crossing counts differently, times 4, plus 1 for the right ray (A), 2 for
@@ -328,7 +331,7 @@ class RowSlots:
 RIGHT, LEFT, BOTH = 1, 2, 3
 
 
-def end_toggles(edges: Edges, low: Float64, high: Float64, slots: RowSlots, width: int) -> list[Int64]:
+def _end_toggles(edges: _Edges, low: Float64, high: Float64, slots: _RowSlots, width: int) -> list[Int64]:
     """Toggles of edges in the rows on which they end: A at the end with the smaller y, B at the other one.
 
     There the crossing is at the vertex itself, ``A = ceil(x)`` and ``B = floor(x) + 1``, without any rounding.
@@ -341,11 +344,11 @@ def end_toggles(edges: Edges, low: Float64, high: Float64, slots: RowSlots, widt
         x = np.where(at_current[edge], edges.x0[edge], edges.x1[edge])
         column = np.ceil(x) if ray == RIGHT else np.floor(x) + 1
         slot = slots.base_of_edge[edge] + y[edge].astype(np.int64)
-        keys.append(toggles(slot, column, width, ray))
+        keys.append(_toggles(slot, column, width, ray))
     return keys
 
 
-def inner_toggles(edges: Edges, begin: Int64, rows: Int64, slots: RowSlots, width: int) -> list[Int64]:
+def _inner_toggles(edges: _Edges, begin: Int64, rows: Int64, slots: _RowSlots, width: int) -> list[Int64]:
     """Toggles of edges in the rows strictly between their ends.
 
     The column is that behind the crossing point. Within NEAR_CENTRE of a pixel's centre it is decided by scikit-image's
@@ -373,18 +376,18 @@ def inner_toggles(edges: Edges, begin: Int64, rows: Int64, slots: RowSlots, widt
     here, before = side(guess), side(guess - 1)
     right[near] += (here > 0) * 1.0 - (before <= 0)  # the first column that does not have side > 0
     left = guess + (here >= 0) - (before < 0)  # the first column that has side < 0
-    of_right = toggles(slot, right, width, BOTH)
+    of_right = _toggles(slot, right, width, BOTH)
     differ = np.flatnonzero(right[near] != left)
     of_right[near[differ]] -= LEFT
-    return [of_right, toggles(slot[near[differ]], left[differ], width, LEFT)]
+    return [of_right, _toggles(slot[near[differ]], left[differ], width, LEFT)]
 
 
-def toggles(slot: Int64, column: Float64, width: int, rays: int) -> Int64:
+def _toggles(slot: Int64, column: Float64, width: int, rays: int) -> Int64:
     """Toggles at columns clipped to the image: what lies left of it counts from its first column on."""
     return (slot * (width + 1) + np.clip(column, 0, width).astype(np.int64)) * 4 + rays
 
 
-def runs_between_toggles(keys: Int64) -> tuple[Int64, Int64]:
+def _runs_between_toggles(keys: Int64) -> tuple[Int64, Int64]:
     """Positions at which the number of toggles so far is odd for either ray, as runs. Every row has an even number."""
     keys = np.sort(keys, kind="stable")  # it merges what ascends: the edges of a ring go down and up
     position = keys >> 2
@@ -395,7 +398,7 @@ def runs_between_toggles(keys: Int64) -> tuple[Int64, Int64]:
     return edge[::2], edge[1::2]
 
 
-def add_vertex_pixels(start: Int64, stop: Int64, edges: Edges, slots: RowSlots, width: int) -> tuple[Int64, Int64]:
+def _add_vertex_pixels(start: Int64, stop: Int64, edges: _Edges, slots: _RowSlots, width: int) -> tuple[Int64, Int64]:
     """Add the pixels on whose centres a vertex lies, where no run covers them yet."""
     column, row = np.rint(edges.x0), np.rint(edges.y0)
     near = (np.abs(edges.x0 - column) < VERTEX_TOLERANCE) & (np.abs(edges.y0 - row) < VERTEX_TOLERANCE)
@@ -407,13 +410,13 @@ def add_vertex_pixels(start: Int64, stop: Int64, edges: Edges, slots: RowSlots, 
         # Most rows of a ring have one run: look there first, and search for the rest only.
         first_run = np.full(len(slots), -1, np.int64)
         first_run[(start // (width + 1))[::-1]] = np.arange(len(start))[::-1]
-        pixel = pixel[~lies_in(pixel, first_run[slot], start, stop)]
-        pixel = pixel[~lies_in(pixel, np.searchsorted(start, pixel, "right") - 1, start, stop)]
+        pixel = pixel[~_lies_in(pixel, first_run[slot], start, stop)]
+        pixel = pixel[~_lies_in(pixel, np.searchsorted(start, pixel, "right") - 1, start, stop)]
     if len(pixel) == 0:
         return start, stop
     return merge_runs(np.concatenate([start, pixel]), np.concatenate([stop, pixel + 1]))
 
 
-def lies_in(position: Int64, run: Int64, start: Int64, stop: Int64) -> Bool:
+def _lies_in(position: Int64, run: Int64, start: Int64, stop: Int64) -> Bool:
     """Whether each position lies in the run whose index is given for it; -1 stands for no run."""
     return np.asarray((run >= 0) & (start[run] <= position) & (position < stop[run]))

@@ -138,14 +138,14 @@ def order_of_runs(start: Int64, instance: npt.NDArray[np.int32]) -> tuple[Int64,
     """Order of runs by start, then by instance, and the sorted starts. Runs are unique in (start, instance)."""
     if np.all(start[1:] > start[:-1]):
         return np.arange(len(start)), start
-    order, ascending = stable_order(start)
+    order, ascending = _stable_order(start)
     if np.all(instance[1:] >= instance[:-1]) or np.all(ascending[1:] > ascending[:-1]):
         return order, ascending
     order = np.lexsort((instance, start))
     return order, start[order]
 
 
-def stable_order(values: Int64) -> tuple[Int64, Int64]:
+def _stable_order(values: Int64) -> tuple[Int64, Int64]:
     """``argsort`` of numbers of 0 or more, where those that agree stay in their order, and the sorted numbers.
 
     As a rule a number and its index fit into 63 bits; sorted together they are read one after the other. Everything is
@@ -185,7 +185,7 @@ def give_memory_back(elements: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Canvas:
+class _Canvas:
     """A number line for runs on which rows do not touch, with an empty row above and below every instance.
 
     A pixel of instance i lies at ``(i (H + 2) + row + 1) (W + 3) + column + 1``.
@@ -230,7 +230,7 @@ def dilate_instances(instances: Instances, px: int = 1) -> Instances:
     [5]
     """
     for _ in range(px):
-        canvas = Canvas(instances.shape_yx)
+        canvas = _Canvas(instances.shape_yx)
         start, stop = canvas.place(instances)
         moved = [(start - 1, stop + 1), (start - canvas.stride, stop - canvas.stride)]
         moved.append((start + canvas.stride, stop + canvas.stride))
@@ -248,7 +248,7 @@ def erode_instances(instances: Instances, px: int = 1, *, border: BorderRule = "
     ([2], [9])
     """
     for _ in range(px):
-        canvas = Canvas(instances.shape_yx)
+        canvas = _Canvas(instances.shape_yx)
         start, stop = canvas.place(instances, border)
         inner = stop - start > 2
         eroded = overlaps((start + 1)[inner], (stop - 1)[inner], start - canvas.stride, stop - canvas.stride)[2:]
@@ -286,7 +286,7 @@ def halve_instances(instances: Instances) -> Instances:
     ((1, 3), [0, 1, 2], [0, 1, 2])
     """
     height, width = instances.shape_yx
-    canvas = Canvas(((height + 1) // 2, (width + 1) // 2))
+    canvas = _Canvas(((height + 1) // 2, (width + 1) // 2))
     row, first = np.divmod(instances.run_start, width)
     last = first + instances.run_stop - instances.run_start
     last += (last == width) & (width % 2 == 1)  # pixels at an odd edge count twice, as if they were two
@@ -425,7 +425,7 @@ def as_array(values: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
 
 def instances_of_values(runs: LabelRuns, class_id: int) -> Instances:
     """The instances of a label image whose values are all positive; ``class_id`` for all."""
-    source_id, instance = compact(runs.value)
+    source_id, instance = _compact(runs.value)
     return Instances(
         shape_yx=runs.shape_yx,
         class_id=np.full(len(source_id), class_id, np.int16),
@@ -457,7 +457,7 @@ def instances_from_label_image(image: LabelImage, *, with_source: bool = False) 
     return instances
 
 
-def compact(value: npt.NDArray[Any]) -> tuple[Int64, npt.NDArray[np.int32]]:
+def _compact(value: npt.NDArray[Any]) -> tuple[Int64, npt.NDArray[np.int32]]:
     """The distinct values in ascending order, int64 (N,), and for each value its index among them, int32."""
     largest = int(value.max(initial=0))
     if largest > 4 * len(value) + 1024:
@@ -516,7 +516,7 @@ def instances_from_masks(masks: Any, class_of_instance: npt.ArrayLike | None = N
     entries = list(masks if stack is None else stack)
     if not entries and (stack is None or stack.ndim != 3):
         raise ValueError(f"there is no mask, so the size of the image is not known; {EXPECTED_MASKS}")
-    planes = [mask_of(one, number) for number, one in enumerate(entries, start=1)]
+    planes = [_mask_of(one, number) for number, one in enumerate(entries, start=1)]
     shape_yx = planes[0].shape if stack is None or entries else stack.shape[1:]
     if other := [plane.shape for plane in planes if plane.shape != shape_yx]:
         raise ValueError(f"masks of different sizes, {shape_yx} and {other[0]} px (height, width); expected one size")
@@ -531,7 +531,7 @@ def instances_from_masks(masks: Any, class_of_instance: npt.ArrayLike | None = N
     start, stop, instance = np.concatenate(starts), np.concatenate(stops), np.repeat(numbers, sizes)
     order = np.argsort(start, kind="stable")
     ids = np.full(len(planes), class_id) if class_of_instance is None else class_of_instance
-    confidences = confidences_of(entries)
+    confidences = _confidences_of(entries)
     return Instances(
         shape_yx=(int(shape_yx[0]), int(shape_yx[1])),
         class_id=checked_class_ids(ids, len(planes))[chosen],
@@ -543,7 +543,7 @@ def instances_from_masks(masks: Any, class_of_instance: npt.ArrayLike | None = N
     )
 
 
-def mask_of(entry: Any, number: int) -> npt.NDArray[np.bool_]:
+def _mask_of(entry: Any, number: int) -> npt.NDArray[np.bool_]:
     """The mask (H, W) that an entry is, or that a record has under ``segmentation``. Raises ValueError."""
     if isinstance(entry, Mapping):
         if "segmentation" not in entry:
@@ -570,7 +570,7 @@ def are_records(entries: Any) -> bool:
     return isinstance(entries, list) and bool(entries) and all(isinstance(one, Mapping) for one in entries)
 
 
-def confidences_of(entries: list[Any]) -> Float64 | None:
+def _confidences_of(entries: list[Any]) -> Float64 | None:
     """``predicted_iou`` of each record, which may be a little above 1; None if one has none."""
     if not are_records(entries) or not all("predicted_iou" in record for record in entries):
         return None

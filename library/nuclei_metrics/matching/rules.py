@@ -172,12 +172,12 @@ def match_iou_assignment(
 # --- the best IoU of each reference nucleus ---------------------------------------------------------------------------
 
 
-def best_of_each_reference(pairs: Candidates, prediction: Instances) -> Int64:
+def _best_of_each_reference(pairs: Candidates, prediction: Instances) -> Int64:
     """For each reference the pair with the highest IoU; of equal ones the prediction that comes first."""
     return best_rows(pairs.reference_index, pairs.prediction_index, pairs.iou(), prediction.position_rank())
 
 
-def best_of_each_prediction(pairs: Candidates, chosen: Int64, reference: Instances) -> Int64:
+def _best_of_each_prediction(pairs: Candidates, chosen: Int64, reference: Instances) -> Int64:
     """Of the chosen pairs, for each prediction the one with the highest IoU; of equal ones the first reference."""
     columns = pairs.prediction_index[chosen], pairs.reference_index[chosen], pairs.iou()[chosen]
     return np.sort(chosen[best_rows(*columns, reference.position_rank())])
@@ -202,8 +202,8 @@ def match_best_iou_any_overlap(
     ([1], [0])
     """
     pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
-    best = best_of_each_reference(pairs, prediction)
-    return pairs.matches(best_of_each_prediction(pairs, best, reference))
+    best = _best_of_each_reference(pairs, prediction)
+    return pairs.matches(_best_of_each_prediction(pairs, best, reference))
 
 
 def match_best_iou_centroid_inside(
@@ -217,9 +217,9 @@ def match_best_iou_centroid_inside(
     Foucart, Debeir, Decaestecker, "lessons from MoNuSAC 2020", section 3.2.1.
     """
     pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
-    best = best_of_each_reference(pairs, prediction)
+    best = _best_of_each_reference(pairs, prediction)
     inside = centroid_inside(reference, prediction, pairs.reference_index[best], pairs.prediction_index[best])
-    return pairs.matches(best_of_each_prediction(pairs, best[inside], reference))
+    return pairs.matches(_best_of_each_prediction(pairs, best[inside], reference))
 
 
 def centroid_inside(
@@ -273,10 +273,10 @@ MOST_PAIRS = 30_000_000  # in a table of all against all: 240 MB
 Cutoff = Literal["before", "after"]
 
 
-def in_order(placed: Placed) -> Placed:
+def in_order(placed: _Placed) -> _Placed:
     """Put the instances back into the order of their file."""
     order = np.argsort(placed.index)
-    return Placed(placed.index[order], placed.class_id[order], placed.at[order])
+    return _Placed(placed.index[order], placed.class_id[order], placed.at[order])
 
 
 def match_centroid_assignment(
@@ -324,16 +324,16 @@ def match_centroid_assignment(
     ([1], [0])
     """
     if cutoff == "after":
-        check_radius(radius_px)
-        pairs = assign_all(reference, prediction, class_aware=class_aware)
-        is_match = pairs.closeness <= squared_limit(radius_px)
+        _check_radius(radius_px)
+        pairs = _assign_all(reference, prediction, class_aware=class_aware)
+        is_match = pairs.closeness <= _squared_limit(radius_px)
     else:
         pairs = close_centroids(reference, prediction, radius_px=radius_px, class_aware=class_aware)
         is_match = best_assignment(pairs.reference, pairs.prediction, -np.sqrt(pairs.closeness), most_pairs=True)
     return pairs.matches(is_match, reference, prediction, table)
 
 
-def assign_all(reference: Instances, prediction: Instances, *, class_aware: bool) -> ClosePairs:
+def _assign_all(reference: Instances, prediction: Instances, *, class_aware: bool) -> _ClosePairs:
     """As many pairs as the smaller side has nuclei, of each class if ``class_aware``, with the least total distance."""
     left, right = sides = centroid_places(reference), centroid_places(prediction)
     parts = [(np.arange(len(left.index)), np.arange(len(right.index)))]
@@ -345,23 +345,23 @@ def assign_all(reference: Instances, prediction: Instances, *, class_aware: bool
         if len(one) * len(other) > MOST_PAIRS:
             what = f"pairs of {len(one):,} x {len(other):,} nuclei"
             raise TooManyPairs(what, len(one) * len(other), MOST_PAIRS, by_reference=len(one) ** 2 > MOST_PAIRS)
-        refuse_too_many_steps(len(one), len(other))
-        row, column = least_total(left.at[one], right.at[other])
+        _refuse_too_many_steps(len(one), len(other))
+        row, column = _least_total(left.at[one], right.at[other])
         assigned.append((one[row], other[column]))
     i, j = (np.concatenate(column) for column in zip(*assigned, strict=True))
-    return ClosePairs(i, j, squared_distances(left.at[i], right.at[j]), sides)
+    return _ClosePairs(i, j, _squared_distances(left.at[i], right.at[j]), sides)
 
 
-def least_total(left_at: Float64, right_at: Float64) -> tuple[Int64, Int64]:
+def _least_total(left_at: Float64, right_at: Float64) -> tuple[Int64, Int64]:
     """The assignment of points (K, 2) that uses up the smaller side with the least total distance.
 
     The smaller side gives the rows: scipy then solves the table where it lies, and no tie hangs on the names of the
     sides unless they are equally large.
     """
     if len(left_at) > len(right_at):
-        column, row = least_total(right_at, left_at)
+        column, row = _least_total(right_at, left_at)
         return row, column
-    distance = without_rounding(scipy.spatial.distance.cdist(left_at, right_at))
+    distance = _without_rounding(scipy.spatial.distance.cdist(left_at, right_at))
     row, column = scipy.optimize.linear_sum_assignment(distance)
     return row, column
 
@@ -401,14 +401,14 @@ def match_hausdorff_closest_first(
     if reference.point_yx is not None or prediction.point_yx is not None:
         raise ValueError("points have no boundary")
     runs = runs_by_instance(reference), runs_by_instance(prediction)
-    left = place_instances(reference, boxes_of(runs[0], border))
-    right = place_instances(prediction, boxes_of(runs[1], border))
+    left = _place_instances(reference, _boxes_of(runs[0], border))
+    right = _place_instances(prediction, _boxes_of(runs[1], border))
 
     def distances(i: Int64, j: Int64) -> Float64:
-        return distances_of(*runs, left.index[i].astype(np.int32), right.index[j].astype(np.int32), border)
+        return _distances_of(*runs, left.index[i].astype(np.int32), right.index[j].astype(np.int32), border)
 
     limit = radius_px * RADIUS_ROUNDING
-    pairs = close_pairs((left, right), radius_px, distances, norm=np.inf, limit=limit, class_aware=class_aware)
+    pairs = _close_pairs((left, right), radius_px, distances, norm=np.inf, limit=limit, class_aware=class_aware)
     taken = take_in_order(pairs.reference, pairs.prediction, [pairs.prediction, pairs.reference, pairs.closeness])
     return pairs.matches(taken, reference, prediction, table)
 
@@ -429,7 +429,7 @@ def boundary_boxes(boundaries: Boundaries) -> Int32:
     return boxes
 
 
-def boxes_of(runs: RunsByInstance, border: BorderRule) -> Int32:
+def _boxes_of(runs: RunsByInstance, border: BorderRule) -> Int32:
     """``boundary_boxes`` of all instances; only some boundaries are in memory at a time."""
     indices = np.arange(len(runs.bound) - 1)
     parts = [
@@ -439,7 +439,7 @@ def boxes_of(runs: RunsByInstance, border: BorderRule) -> Int32:
     return np.concatenate([np.empty((0, 4), np.int32), *parts])
 
 
-def distances_of(
+def _distances_of(
     left: RunsByInstance, right: RunsByInstance, reference_index: Int32, prediction_index: Int32, border: BorderRule
 ) -> Float64:
     """Hausdorff distances of pairs, px; only some boundaries are in memory at a time."""
@@ -486,9 +486,9 @@ def match_confidence_first(
     >>> matches.reference_index.tolist(), matches.prediction_index.tolist()
     ([1], [0])
     """
-    check_radius(radius_px)
+    _check_radius(radius_px)
     left, right = centroid_places(reference), centroid_places(prediction)
-    chooser = np.argsort(-confidences(prediction)[right.index], kind="stable")
+    chooser = np.argsort(-_confidences(prediction)[right.index], kind="stable")
     free = np.arange(len(left.index))
     reach = radius_px * SEARCH_MARGIN
     count = scipy.spatial.cKDTree(left.at).query_ball_point(right.at[chooser], reach, return_length=True)
@@ -499,11 +499,11 @@ def match_confidence_first(
         trees = scipy.spatial.cKDTree(left.at[free]), scipy.spatial.cKDTree(right.at[who])
         near = trees[0].sparse_distance_matrix(trees[1], reach, output_type="ndarray")
         i, j = near["i"], near["j"]
-        squared = squared_distances(left.at[free[i]], right.at[who[j]])
-        is_close = squared <= squared_limit(radius_px)
+        squared = _squared_distances(left.at[free[i]], right.at[who[j]])
+        is_close = squared <= _squared_limit(radius_px)
         if class_aware:
             is_close &= left.class_id[free[i]] == right.class_id[who[j]]
-        i, j, squared = i[is_close], j[is_close], without_rounding(squared[is_close])
+        i, j, squared = i[is_close], j[is_close], _without_rounding(squared[is_close])
         taken = take_in_order(i, j, [i, squared, j])
         matched.append((free[i[taken]], who[j[taken]]))
         free = np.delete(free, i[taken])
@@ -548,14 +548,14 @@ def match_confidence_first_iou_many(
     """
 
     def settle(rivals: Candidates, left: Int64, right: Int64) -> Bool:
-        confidence = confidences(prediction)[rivals.prediction_index]
+        confidence = _confidences(prediction)[rivals.prediction_index]
         return take_in_order(left, right, [left, -rivals.iou(), right, -confidence])
 
     pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
     return match_at_each(thresholds, pairs, Candidates.at_least, reference, prediction, settle)
 
 
-def confidences(prediction: Instances) -> Float64:
+def _confidences(prediction: Instances) -> Float64:
     """The probability of each prediction; all equal if there are none."""
     if prediction.probability is None:
         return np.zeros(len(prediction))
@@ -574,7 +574,7 @@ Closeness = Callable[[Int64, Int64], Float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class _Placed:
     """The instances of one side that have coordinates, in ``position_order``.
 
     index     int64 (K,), the instance at each rank of the order; ranks decide ties
@@ -588,7 +588,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClosePairs:
+class _ClosePairs:
     """Pairs within a radius, (P,); an instance is given by its rank in the sorted instances of its side.
 
     reference, prediction  int64 (P,), ranks: they decide ties
@@ -599,7 +599,7 @@ class ClosePairs:
     reference: Int64
     prediction: Int64
     closeness: Float64
-    sides: tuple[Placed, Placed]
+    sides: tuple[_Placed, _Placed]
 
     def matches(self, chosen: Bool, reference: Instances, prediction: Instances, table: OverlapTable | None) -> Matches:
         """The chosen pairs as matches."""
@@ -608,15 +608,15 @@ class ClosePairs:
         return matches_of(left, right, reference, prediction, table)
 
 
-def place_instances(instances: Instances, at: npt.NDArray[Any]) -> Placed:
+def _place_instances(instances: Instances, at: npt.NDArray[Any]) -> _Placed:
     """The instances that are points or have pixels, each at its row of ``at``."""
     order = instances.position_order()
     if instances.point_yx is None:
         order = order[instances.areas_px()[order] > 0]
-    return Placed(order, instances.class_id[order], np.ascontiguousarray(at[order], np.float64))
+    return _Placed(order, instances.class_id[order], np.ascontiguousarray(at[order], np.float64))
 
 
-def close_centroids(reference: Instances, prediction: Instances, *, radius_px: float, class_aware: bool) -> ClosePairs:
+def close_centroids(reference: Instances, prediction: Instances, *, radius_px: float, class_aware: bool) -> _ClosePairs:
     """All pairs with a distance of centroids of at most ``radius_px`` that could match; their squares are compared.
 
     Up to a billionth of the radius beyond it counts as exactly the radius: a centroid, a point and a radius in px are
@@ -625,29 +625,29 @@ def close_centroids(reference: Instances, prediction: Instances, *, radius_px: f
     sides = centroid_places(reference), centroid_places(prediction)
 
     def closeness(i: Int64, j: Int64) -> Float64:
-        return squared_distances(sides[0].at[i], sides[1].at[j])
+        return _squared_distances(sides[0].at[i], sides[1].at[j])
 
-    limit = squared_limit(radius_px)
-    return close_pairs(sides, radius_px, closeness, norm=2, limit=limit, class_aware=class_aware)
-
-
-def centroid_places(instances: Instances) -> Placed:
-    return place_instances(instances, instances.centroids_yx())
+    limit = _squared_limit(radius_px)
+    return _close_pairs(sides, radius_px, closeness, norm=2, limit=limit, class_aware=class_aware)
 
 
-def squared_distances(a: Float64, b: Float64) -> Float64:
+def centroid_places(instances: Instances) -> _Placed:
+    return _place_instances(instances, instances.centroids_yx())
+
+
+def _squared_distances(a: Float64, b: Float64) -> Float64:
     return np.asarray(((a - b) ** 2).sum(axis=1))
 
 
-def close_pairs(
-    sides: tuple[Placed, Placed],
+def _close_pairs(
+    sides: tuple[_Placed, _Placed],
     radius_px: float,
     closeness: Closeness,
     *,
     norm: float,
     limit: float,
     class_aware: bool,
-) -> ClosePairs:
+) -> _ClosePairs:
     """All pairs with a closeness of at most ``limit`` that could match if the closest, or the most, are to be taken.
 
     Pairs are sought among those with ``at`` at most ``radius_px`` apart in the Minkowski norm ``norm``.
@@ -657,7 +657,7 @@ def close_pairs(
     whatever the predictions are; at most about ``CLOSE_PAIRS_AT_ONCE``, or those of one reference, are held besides.
     Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` above ``MOST_CLOSE``.
     """
-    check_radius(radius_px)
+    _check_radius(radius_px)
     left, right = sides
     tree = scipy.spatial.cKDTree(right.at)
     reach = radius_px * SEARCH_MARGIN
@@ -674,13 +674,13 @@ def close_pairs(
             i, j = i[same], j[same]
         value = closeness(i, j)
         is_close = value <= limit
-        i, j, value = i[is_close], j[is_close], without_rounding(value[is_close])
+        i, j, value = i[is_close], j[is_close], _without_rounding(value[is_close])
         if np.any(count[part] > enough[part]):
             nearest = nearest_of_each(i, j, value, enough)
             i, j, value = i[nearest], j[nearest], value[nearest]
         parts.append((i, j, value))
     i, j, value = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return ClosePairs(i, j, value, sides)
+    return _ClosePairs(i, j, value, sides)
 
 
 def refuse_too_many(count: Int64, reference_at: Float64, reach: float, norm: float = 2) -> None:
@@ -690,21 +690,21 @@ def refuse_too_many(count: Int64, reference_at: Float64, reach: float, norm: flo
         raise TooManyPairs("pairs within the radius", pairs, MOST_CLOSE, by_reference=int(own.sum()) > MOST_CLOSE)
 
 
-def without_rounding(closeness: Float64) -> Float64:
+def _without_rounding(closeness: Float64) -> Float64:
     """Closeness to six decimals, in place: the last bit of a centroid must not decide which nucleus is nearer.
 
-    >>> without_rounding(np.array([(2 / 3 - 1) ** 2, (4 / 3 - 1) ** 2])).tolist()
+    >>> _without_rounding(np.array([(2 / 3 - 1) ** 2, (4 / 3 - 1) ** 2])).tolist()
     [0.111111, 0.111111]
     """
     return np.round(closeness, 6, out=closeness)
 
 
-def squared_limit(radius_px: float) -> float:
+def _squared_limit(radius_px: float) -> float:
     """The largest squared distance within a radius."""
     return (radius_px * RADIUS_ROUNDING) ** 2
 
 
-def check_radius(radius_px: float) -> None:
+def _check_radius(radius_px: float) -> None:
     if not 0 <= radius_px < np.inf:
         raise ValueError(f"a radius of {radius_px} px; a finite number from 0 on")
 
@@ -761,14 +761,14 @@ def best_assignment(left: Int64, right: Int64, value: Float64, *, most_pairs: bo
     >>> best_assignment(left, right, np.array([0.9, 0.2, 0.3]), most_pairs=True).tolist()
     [False, True, True]
     """
-    chosen = np.zeros(len(left), np.bool_) if most_pairs else outweighs_rivals(left, right, value)
+    chosen = np.zeros(len(left), np.bool_) if most_pairs else _outweighs_rivals(left, right, value)
     rest = np.flatnonzero(~(np.isin(left, left[chosen]) | np.isin(right, right[chosen])))
     contested = has_rival(left[rest], right[rest])
     chosen[rest[~contested]] = True
     pairs = rest[contested]
     if len(pairs) == 0:
         return chosen
-    groups = find_groups(left[pairs], right[pairs])
+    groups = _find_groups(left[pairs], right[pairs])
     order = np.lexsort((right[pairs], left[pairs], -value[pairs], groups.of_pair))
     best = order[np.append(True, np.diff(groups.of_pair[order]) > 0)]
     chosen[pairs[best[groups.is_star[groups.of_pair[best]]]]] = True
@@ -784,11 +784,11 @@ def best_assignment(left: Int64, right: Int64, value: Float64, *, most_pairs: bo
             # Above 0, in the order of the values, and such that the most pairs gain more than any fewer.
             span = float(gain.max() - gain.min()) or 1.0
             gain = gain - gain.min() + span * (min(int(i.max()), int(j.max())) + 2)
-        chosen[pairs[members[solve(i, j, gain)]]] = True
+        chosen[pairs[members[_solve(i, j, gain)]]] = True
     return chosen
 
 
-def outweighs_rivals(left: Int64, right: Int64, value: Float64) -> Bool:
+def _outweighs_rivals(left: Int64, right: Int64, value: Float64) -> Bool:
     """Whether each pair is worth more than all pairs together that share an instance with it, bool (P,).
 
     Every optimal assignment contains such a pair.
@@ -802,7 +802,7 @@ def outweighs_rivals(left: Int64, right: Int64, value: Float64) -> Bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CompetingGroups:
+class _CompetingGroups:
     """Pairs that compete with each other, directly or through others.
 
     of_pair      int64 (P,), the group of each pair
@@ -816,22 +816,22 @@ class CompetingGroups:
     right: Int64
 
 
-def find_groups(left: Int64, right: Int64) -> CompetingGroups:
+def _find_groups(left: Int64, right: Int64) -> _CompetingGroups:
     left, right = (np.unique(side, return_inverse=True)[1] for side in (left, right))
     lefts, rights = int(left.max()) + 1, int(right.max()) + 1
     nodes = lefts + rights
     edges = scipy.sparse.coo_array((np.ones(len(left), np.int8), (left, lefts + right)), (nodes, nodes))
     count, group = scipy.sparse.csgraph.connected_components(edges, directed=False)
     sizes = [np.bincount(side, minlength=count) for side in (group[:lefts], group[lefts:])]
-    return CompetingGroups(
+    return _CompetingGroups(
         of_pair=group[left].astype(np.int64),
         is_star=np.minimum(*sizes) == 1,
-        left=number_inside(group[:lefts], sizes[0])[left],
-        right=number_inside(group[lefts:], sizes[1])[right],
+        left=_number_inside(group[:lefts], sizes[0])[left],
+        right=_number_inside(group[lefts:], sizes[1])[right],
     )
 
 
-def number_inside(group: Int64, sizes: Int64) -> Int64:
+def _number_inside(group: Int64, sizes: Int64) -> Int64:
     """The number of each node inside its group, from 0."""
     order = np.argsort(group, kind="stable")
     number = np.empty(len(group), np.int64)
@@ -839,12 +839,12 @@ def number_inside(group: Int64, sizes: Int64) -> Int64:
     return number
 
 
-def solve(i: Int64, j: Int64, gain: Float64) -> Int64:
+def _solve(i: Int64, j: Int64, gain: Float64) -> Int64:
     """The pairs of one group with the greatest total gain, int64 (K,); pairs are sorted by i, then j; gains above 0."""
     rows, columns = int(i.max()) + 1, int(j.max()) + 1
     if rows * columns > max(DENSE_ENTRIES, DENSE_SHARE * len(i)):
-        return solve_sparse(i, j, gain, rows, columns)
-    refuse_too_many_steps(rows, columns)
+        return _solve_sparse(i, j, gain, rows, columns)
+    _refuse_too_many_steps(rows, columns)
     table = np.zeros((rows, columns))
     table[i, j] = gain
     pair = np.full((rows, columns), -1)
@@ -853,22 +853,22 @@ def solve(i: Int64, j: Int64, gain: Float64) -> Int64:
     return np.asarray(chosen[chosen >= 0])
 
 
-def refuse_too_many_steps(reference: int, prediction: int) -> None:
+def _refuse_too_many_steps(reference: int, prediction: int) -> None:
     """Raise ``TooManyPairs`` if a table of so many nuclei may take long: the smaller side squared times the other."""
     if (steps := min(reference, prediction) * reference * prediction) > MOST_STEPS:
         what = f"steps of assigning {reference:,} x {prediction:,} nuclei"
         raise TooManyPairs(what, steps, MOST_STEPS, by_reference=reference**3 > MOST_STEPS)
 
 
-def solve_sparse(i: Int64, j: Int64, gain: Float64, rows: int, columns: int) -> Int64:
-    """``solve`` without a table of all rows against all columns.
+def _solve_sparse(i: Int64, j: Int64, gain: Float64, rows: int, columns: int) -> Int64:
+    """``_solve`` without a table of all rows against all columns.
 
     Each row may stay alone, in a column of its own, so that a full matching always exists. Costs are above 0, because
     scipy drops zeros. The fewer rows, the faster.
     """
     if rows > columns:
         turned = np.lexsort((i, j))
-        return turned[solve_sparse(j[turned], i[turned], gain[turned], columns, rows)]
+        return turned[_solve_sparse(j[turned], i[turned], gain[turned], columns, rows)]
     alone = np.arange(rows)
     most = float(gain.max())
     cost = np.concatenate([most - gain, np.full(rows, most)]) + most

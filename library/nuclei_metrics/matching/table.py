@@ -44,15 +44,15 @@ def overlap_table(reference: Instances, prediction: Instances, *, most: int | No
         raise ValueError(f"reference is {reference.shape_yx} px, prediction {prediction.shape_yx} px (height, width)")
     sums: list[SharedPixels] = []
     held = limit = 0  # pairs in ``sums``; those of several rows are added up before they take much more than their sum
-    for pieces in shared_in_bands(reference, prediction, most):
-        sums.append(sum_by_pair(*pieces, len(prediction)))
+    for pieces in _shared_in_bands(reference, prediction, most):
+        sums.append(_sum_by_pair(*pieces, len(prediction)))
         held += len(sums[-1][0])
         if held > limit:
-            sums = [sum_pieces(sums, len(prediction))]
+            sums = [_sum_pieces(sums, len(prediction))]
             held = len(sums[0][0])
             limit = 2 * held + PIECES_AT_ONCE
     table = OverlapTable(
-        *(sums[0] if len(sums) == 1 else sum_pieces(sums, len(prediction))),
+        *(sums[0] if len(sums) == 1 else _sum_pieces(sums, len(prediction))),
         reference_area_px=reference.areas_px(),
         prediction_area_px=prediction.areas_px(),
     )
@@ -64,7 +64,7 @@ def overlap_table(reference: Instances, prediction: Instances, *, most: int | No
 SharedPixels = tuple[Int32, Int32, Int64]  # reference index, prediction index, pixels of both
 
 
-def shared_in_bands(reference: Instances, prediction: Instances, most: int | None) -> Iterator[SharedPixels]:
+def _shared_in_bands(reference: Instances, prediction: Instances, most: int | None) -> Iterator[SharedPixels]:
     """The stretches of pixels in a run of both sides, about ``PIECES_AT_ONCE`` at a time, band by band; at least once.
 
     Of two runs that share pixels one begins inside the other; so those that share pixels with a run are the runs of
@@ -76,16 +76,16 @@ def shared_in_bands(reference: Instances, prediction: Instances, most: int | Non
         nonlocal shared
         shared += rows
         if most is not None and shared > most + len(reference.run_start) + len(prediction.run_start):
-            raise too_many_rows(reference, prediction, most)
+            raise _too_many_rows(reference, prediction, most)
 
-    for left, right in bands_of(reference, prediction):
+    for left, right in _bands_of(reference, prediction):
         if left.is_disjoint() and right.is_disjoint():
             a, b, start, stop = overlaps(left.run_start, left.run_stop, right.run_start, right.run_stop)
             count(len(a))
             yield left.run_instance[a], right.run_instance[b], stop - start
             continue
         for inner, outer, swapped in ((right, left, False), (left, right, True)):
-            first, last = runs_that_begin_inside(inner, outer, ties=not swapped)
+            first, last = _runs_that_begin_inside(inner, outer, ties=not swapped)
             count(int((last - first).sum()))
             before = np.cumsum(last - first) - (last - first)
             cuts = np.flatnonzero(np.diff(before // PIECES_AT_ONCE)) + 1
@@ -97,7 +97,7 @@ def shared_in_bands(reference: Instances, prediction: Instances, most: int | Non
                 yield *(index[::-1] if swapped else index), stop - inner.run_start[inside]
 
 
-def runs_that_begin_inside(inner: Instances, outer: Instances, *, ties: bool) -> tuple[Int64, Int64]:
+def _runs_that_begin_inside(inner: Instances, outer: Instances, *, ties: bool) -> tuple[Int64, Int64]:
     """First and last + 1 of the inner runs that begin inside each outer run; with ``ties`` also where it begins."""
     first = count_before(outer.run_start, inner.run_start, ties_count=not ties)
     if outer.is_disjoint():  # so its stops ascend
@@ -107,7 +107,7 @@ def runs_that_begin_inside(inner: Instances, outer: Instances, *, ties: bool) ->
     return first, np.maximum(first, last)
 
 
-def bands_of(reference: Instances, prediction: Instances) -> Iterator[tuple[Instances, Instances]]:
+def _bands_of(reference: Instances, prediction: Instances) -> Iterator[tuple[Instances, Instances]]:
     for left, right in row_bands([reference.run_start, prediction.run_start], reference.shape_yx[1]):
         yield reference.part(left), prediction.part(right)
 
@@ -115,14 +115,14 @@ def bands_of(reference: Instances, prediction: Instances) -> Iterator[tuple[Inst
 def count_shared_rows(reference: Instances, prediction: Instances) -> int:
     """How many pairs of runs share pixels, without looking at each of them."""
     shared = 0
-    for left, right in bands_of(reference, prediction):
+    for left, right in _bands_of(reference, prediction):
         for inner, outer, ties in ((right, left, True), (left, right, False)):
-            first, last = runs_that_begin_inside(inner, outer, ties=ties)
+            first, last = _runs_that_begin_inside(inner, outer, ties=ties)
             shared += int((last - first).sum())
     return shared
 
 
-def too_many_rows(reference: Instances, prediction: Instances, most: int) -> TooManyPairs:
+def _too_many_rows(reference: Instances, prediction: Instances, most: int) -> TooManyPairs:
     """The refusal, which says whether the reference alone has too many."""
     runs = len(reference.run_start)
     shared, limit = count_shared_rows(reference, prediction), most + runs + len(prediction.run_start)
@@ -130,22 +130,22 @@ def too_many_rows(reference: Instances, prediction: Instances, most: int) -> Too
     return TooManyPairs("rows of pixels in a nucleus of either side", shared, limit, by_reference=alone)
 
 
-def sum_pieces(pieces: Sequence[SharedPixels], predictions: int) -> SharedPixels:
+def _sum_pieces(pieces: Sequence[SharedPixels], predictions: int) -> SharedPixels:
     columns = zip(*pieces, strict=True)
     left, right, length = (np.concatenate(column) for column in columns)
-    return sum_by_pair(left, right, length, predictions)
+    return _sum_by_pair(left, right, length, predictions)
 
 
-def sum_by_pair(reference_index: Int32, prediction_index: Int32, length: Int64, predictions: int) -> SharedPixels:
+def _sum_by_pair(reference_index: Int32, prediction_index: Int32, length: Int64, predictions: int) -> SharedPixels:
     """Add up the pieces of each pair; pairs sorted by reference, then prediction."""
     if len(length) == 0:
         return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64)
-    pair, total = sum_by_key(reference_index.astype(np.int64) * predictions + prediction_index, length)
+    pair, total = _sum_by_key(reference_index.astype(np.int64) * predictions + prediction_index, length)
     reference_of_pair, prediction_of_pair = np.divmod(pair, predictions)
     return reference_of_pair.astype(np.int32), prediction_of_pair.astype(np.int32), total
 
 
-def sum_by_key(key: Int64, value: Int64) -> tuple[Int64, Int64]:
+def _sum_by_key(key: Int64, value: Int64) -> tuple[Int64, Int64]:
     """The distinct keys, sorted, and the sum of the values of each; at least one, none negative.
 
     Key and value are packed into one int64 where they fit, since sorting values is several times faster than sorting
@@ -234,12 +234,12 @@ def matches_of(
     intersection = union = np.zeros(len(left), np.int64)
     if reference.point_yx is None and prediction.point_yx is None:
         table = overlap_table(reference, prediction) if table is None else table
-        intersection = intersections_px(table, left, right)
+        intersection = _intersections_px(table, left, right)
         union = table.reference_area_px[left] + table.prediction_area_px[right] - intersection
     return Matches(left.astype(np.int32), right.astype(np.int32), intersection, union)
 
 
-def intersections_px(table: OverlapTable, reference_index: Int64, prediction_index: Int64) -> Int64:
+def _intersections_px(table: OverlapTable, reference_index: Int64, prediction_index: Int64) -> Int64:
     """Pixels that each pair shares, int64 (T,); 0 for pairs that are not in the table."""
     span = len(table.prediction_area_px)
     key = table.reference_index.astype(np.int64) * span + table.prediction_index
@@ -258,7 +258,7 @@ LABEL_BITS, LENGTH_BITS = 24, 15  # two labels and a length in one int64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LabelMapPair:
+class _LabelMapPair:
     """Two label maps, compared. Instance n of a side is the n-th smallest of its labels.
 
     table                             pairs of instances that share pixels, and the areas of all instances
@@ -275,7 +275,7 @@ class LabelMapPair:
 
 def compare_label_maps(
     reference_labels: LabelMap, prediction_labels: LabelMap, *, with_runs: bool
-) -> LabelMapPair | None:
+) -> _LabelMapPair | None:
     """Compare two dense label maps, integer (H, W); None if they do not fit into this pass.
 
     They fit if labels are from 0 to 2^24 - 1 and rows shorter than 2^15 px.
@@ -292,7 +292,7 @@ def compare_label_maps(
     if prediction_labels.shape != (height, width) or not 0 < width < 1 << LENGTH_BITS:
         return None
     step = max(1, BLOCK_PX // width) * width
-    sides = [LabelSide(reference_labels, step), LabelSide(prediction_labels, step)]
+    sides = [_LabelSide(reference_labels, step), _LabelSide(prediction_labels, step)]
     pairs, sums = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     either = np.empty(min(step, reference_labels.size), np.bool_)
     for begin in range(0, reference_labels.size, step):
@@ -307,7 +307,7 @@ def compare_label_maps(
                 side.add_runs(edge, flags[edge], label, begin)
         both = np.flatnonzero((labels[0] != 0) & (labels[1] != 0))
         if len(both):
-            pair, total = sum_by_key((labels[0][both] << LABEL_BITS) | labels[1][both], length[both])
+            pair, total = _sum_by_key((labels[0][both] << LABEL_BITS) | labels[1][both], length[both])
             pairs.append(pair)
             sums.append(total)
     ids = [np.flatnonzero(side.area) for side in sides]
@@ -315,9 +315,9 @@ def compare_label_maps(
     for table, known in zip(index, ids, strict=True):
         table[known] = np.arange(len(known), dtype=np.int32)
     label_pair = np.concatenate(pairs)
-    return LabelMapPair(
+    return _LabelMapPair(
         OverlapTable(
-            *sum_by_pair(
+            *_sum_by_pair(
                 index[0][label_pair >> LABEL_BITS],
                 index[1][label_pair & ((1 << LABEL_BITS) - 1)],
                 np.concatenate(sums),
@@ -333,7 +333,7 @@ def compare_label_maps(
     )
 
 
-class LabelSide:
+class _LabelSide:
     """One of the two label maps, block by block: areas by label, and runs."""
 
     def __init__(self, labels: LabelMap, step: int) -> None:
@@ -401,7 +401,7 @@ def find_twins(instances: Instances, *, radius_px: float | None = None, most: in
     if instances.point_yx is not None:
         if not radius_px or len(instances) < 2:
             return none, none
-        return close_points(instances, radius_px, min(most or MOST_POINTS, MOST_POINTS))
+        return _close_points(instances, radius_px, min(most or MOST_POINTS, MOST_POINTS))
     if instances.is_disjoint():
         return none, none
     start, stop, area = instances.run_start, instances.run_stop, instances.areas_px()
@@ -438,7 +438,7 @@ def count_copies(instances: Instances, twins: Int64) -> int:
     return sum(count for count in Counter(shapes).values() if count > 1)
 
 
-def close_points(instances: Instances, radius_px: float, most: int) -> tuple[Int64, Int64]:
+def _close_points(instances: Instances, radius_px: float, most: int) -> tuple[Int64, Int64]:
     from scipy.spatial import cKDTree
 
     assert instances.point_yx is not None

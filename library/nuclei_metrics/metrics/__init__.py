@@ -44,11 +44,11 @@ def metrics_of(choice: MetricChoice, *, class_aware: bool, primary: bool = True)
         for record in METRIC_FAMILIES[family]
         if primary or record.by_rule
         for metric in record.in_challenge(choice)
-        if is_chosen(metric, choice.metrics)
+        if _is_chosen(metric, choice.metrics)
     )
 
 
-def is_chosen(metric: Metric, names: Sequence[str]) -> bool:
+def _is_chosen(metric: Metric, names: Sequence[str]) -> bool:
     """Whether a metric of a chosen family is wanted: all are, unless some of the family are named."""
     of_family = [name for name in names if name.startswith(f"{metric.family}.")]
     return not of_family or metric.page in of_family or ".".join(metric.path) in of_family

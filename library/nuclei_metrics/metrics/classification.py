@@ -22,7 +22,7 @@ Groups = Sequence[Sequence[int]]
 def accuracy(units: Units, groups: Groups | None = None) -> Scores:
     """Share of the matched pairs with equal classes, trace(M) / sum(M), in [0, 1]. Undefined if nothing matched."""
     matrix = grouped(units, groups)
-    return metric.ratio(diagonal(matrix).sum(axis=1), matrix.sum(axis=(1, 2)), nothing_matched(units, groups))
+    return metric.ratio(_diagonal(matrix).sum(axis=1), matrix.sum(axis=(1, 2)), nothing_matched(units, groups))
 
 
 def balanced_accuracy(units: Units, groups: Groups | None = None) -> Scores:
@@ -31,9 +31,9 @@ def balanced_accuracy(units: Units, groups: Groups | None = None) -> Scores:
     Undefined if nothing matched. The "overall NCM accuracy" of "lessons from MoNuSAC 2020"; scikit-learn's
     ``balanced_accuracy_score``.
     """
-    normalised = row_normalised(grouped(units, groups))
+    normalised = _row_normalised(grouped(units, groups))
     in_use = normalised.any(axis=2).sum(axis=1)
-    return metric.ratio(diagonal(normalised).sum(axis=1), in_use, nothing_matched(units, groups))
+    return metric.ratio(_diagonal(normalised).sum(axis=1), in_use, nothing_matched(units, groups))
 
 
 def matthews_correlation(units: Units, groups: Groups | None = None) -> Scores:
@@ -43,15 +43,15 @@ def matthews_correlation(units: Units, groups: Groups | None = None) -> Scores:
     references and p_k predictions of class k. 0 if all predictions have one class but the references do not.
     Undefined "one-class" if all references do, and if nothing matched. Gorodkin, Comput. Biol. Chem. 28, 2004.
     """
-    matrix = safe_to_multiply(grouped(units, groups))
-    total, right = matrix.sum(axis=(1, 2)), diagonal(matrix).sum(axis=1)
+    matrix = _safe_to_multiply(grouped(units, groups))
+    total, right = matrix.sum(axis=(1, 2)), _diagonal(matrix).sum(axis=1)
     references, predictions = matrix.sum(axis=2), matrix.sum(axis=1)
     spread_references = total**2 - (references**2).sum(axis=1)
     spread_predictions = total**2 - (predictions**2).sum(axis=1)
     covariance = right * total - (references * predictions).sum(axis=1)
     root = np.sqrt(spread_references.astype(np.float64)) * np.sqrt(spread_predictions.astype(np.float64))
     value = np.clip(covariance / np.where(root == 0, 1, root), -1, 1)
-    return metric.scores(value, spread_references > 0, one_class(units, total, groups))
+    return metric.scores(value, spread_references > 0, _one_class(units, total, groups))
 
 
 def cohen_kappa(units: Units, groups: Groups | None = None) -> Scores:
@@ -61,10 +61,10 @@ def cohen_kappa(units: Units, groups: Groups | None = None) -> Scores:
     and predictions p_k of each class among s pairs. Undefined "one-class" if both sides have one class only (p_e = 1),
     and if nothing matched. Cohen, Educ. Psychol. Meas. 20, 1960.
     """
-    matrix = safe_to_multiply(grouped(units, groups))
-    total, right = matrix.sum(axis=(1, 2)), diagonal(matrix).sum(axis=1)
+    matrix = _safe_to_multiply(grouped(units, groups))
+    total, right = matrix.sum(axis=(1, 2)), _diagonal(matrix).sum(axis=1)
     chance = (matrix.sum(axis=2) * matrix.sum(axis=1)).sum(axis=1)
-    return metric.ratio(right * total - chance, total**2 - chance, one_class(units, total, groups))
+    return metric.ratio(right * total - chance, total**2 - chance, _one_class(units, total, groups))
 
 
 def macro_f1(units: Units, groups: Groups | None = None) -> Scores:
@@ -90,7 +90,7 @@ def weighted_f1(units: Units, groups: Groups | None = None) -> Scores:
     """
     matrix = grouped(units, groups)
     rows, both = matrix.sum(axis=2), matrix.sum(axis=2) + matrix.sum(axis=1)
-    f1 = 2 * diagonal(matrix) / np.maximum(both, 1)
+    f1 = 2 * _diagonal(matrix) / np.maximum(both, 1)
     return metric.ratio((rows * f1).sum(axis=1), rows.sum(axis=1), nothing_matched(units, groups))
 
 
@@ -99,7 +99,7 @@ def class_precision(units: Units, class_id: int) -> Scores:
 
     Undefined if no matched pair was predicted as this class.
     """
-    normalised = row_normalised(matched(units))
+    normalised = _row_normalised(matched(units))
     k = class_id - 1
     return metric.ratio(normalised[:, k, k], normalised[:, :, k].sum(axis=1), hits(units, class_id).undefined)
 
@@ -114,14 +114,14 @@ def class_recall(units: Units, class_id: int) -> Scores:
     return metric.ratio(matrix[:, k, k], matrix[:, k].sum(axis=1), hits(units, class_id).undefined)
 
 
-def class_f1(units: Units, class_id: int) -> Scores:
+def _class_f1(units: Units, class_id: int) -> Scores:
     """2 N_kk / (row k + column k of N), in [0, 1]. Undefined if no matched pair has this class on either side."""
-    normalised, k = row_normalised(matched(units)), class_id - 1
+    normalised, k = _row_normalised(matched(units)), class_id - 1
     both = normalised[:, k].sum(axis=1) + normalised[:, :, k].sum(axis=1)
     return metric.ratio(2 * normalised[:, k, k], both, hits(units, class_id).undefined)
 
 
-def counted_class_precision(units: Units, class_id: int) -> Scores:
+def _counted_class_precision(units: Units, class_id: int) -> Scores:
     """M_kk / column k of M, in [0, 1]: how pure the class is with the classes as frequent as they are here.
 
     Undefined if no matched pair was predicted as this class.
@@ -130,14 +130,14 @@ def counted_class_precision(units: Units, class_id: int) -> Scores:
     return metric.ratio(matrix[:, k, k], matrix[:, :, k].sum(axis=1), hits(units, class_id).undefined)
 
 
-def counted_class_f1(units: Units, class_id: int) -> Scores:
+def _counted_class_f1(units: Units, class_id: int) -> Scores:
     """2 M_kk / (row k + column k of M), in [0, 1]. Undefined if no matched pair has this class on either side."""
     matrix, k = matched(units), class_id - 1
     both = matrix[:, k].sum(axis=1) + matrix[:, :, k].sum(axis=1)
     return metric.ratio(2 * matrix[:, k, k], both, hits(units, class_id).undefined)
 
 
-def class_auroc(units: Units, class_id: int) -> Scores:
+def _class_auroc(units: Units, class_id: int) -> Scores:
     """Area under the ROC curve of a class against the rest, in [0, 1]; 1/2 is no better than chance.
 
     The share of the pairs (a matched nucleus of the class, a matched nucleus of another one) in which the first one has
@@ -147,10 +147,10 @@ def class_auroc(units: Units, class_id: int) -> Scores:
     """
     pairs, total = units.table.pairs, hits(units).tp
     if pairs.class_probability is None:
-        return without_probability(units)
+        return _without_probability(units)
     positive = pairs.class_id[:, 0] == class_id
     value = weighted_auroc(pairs.class_probability[:, class_id - 1], positive, pairs.case, units)
-    return metric.scores(value, ~np.isnan(value), one_class(units, total))
+    return metric.scores(value, ~np.isnan(value), _one_class(units, total))
 
 
 def auroc(units: Units) -> Scores:
@@ -160,9 +160,9 @@ def auroc(units: Units) -> Scores:
     ``roc_auc_score(multi_class="ovr", average="macro")``.
     """
     if units.table.pairs.class_probability is None:
-        return without_probability(units)
+        return _without_probability(units)
     return metric.mean_of(
-        [class_auroc(units, class_id) for class_id in class_ids(units)], one_class(units, hits(units).tp)
+        [_class_auroc(units, class_id) for class_id in class_ids(units)], _one_class(units, hits(units).tp)
     )
 
 
@@ -177,16 +177,16 @@ def grouped(units: Units, groups: Groups | None) -> Int64:
     return np.asarray(member @ matrix @ member.T)
 
 
-def safe_to_multiply(matrix: metric.Numbers) -> metric.Numbers:
+def _safe_to_multiply(matrix: metric.Numbers) -> metric.Numbers:
     """The counts as Python's whole numbers, which cannot overflow, if some unit has 2^31 pairs or more."""
     return matrix.astype(object) if matrix.sum(axis=(1, 2)).max(initial=0) >= 2**31 else matrix
 
 
-def diagonal(matrix: metric.Numbers) -> metric.Numbers:
+def _diagonal(matrix: metric.Numbers) -> metric.Numbers:
     return np.diagonal(matrix, axis1=1, axis2=2)
 
 
-def row_normalised(matrix: Int64) -> Float64:
+def _row_normalised(matrix: Int64) -> Float64:
     return np.asarray(matrix / np.maximum(matrix.sum(axis=2, keepdims=True), 1))
 
 
@@ -199,12 +199,12 @@ def nothing_matched(units: Units, groups: Groups | None = None) -> metric.Reason
     return metric.why_undefined(confusion[:, members].sum(axis=(1, 2)), confusion[:, :, members].sum(axis=(1, 2)))
 
 
-def one_class(units: Units, total: Int64, groups: Groups | None = None) -> metric.Reasons:
+def _one_class(units: Units, total: Int64, groups: Groups | None = None) -> metric.Reasons:
     """Give the reason "one-class" where pairs exist, but of one class only."""
     return np.where(total > 0, metric.code("one-class"), nothing_matched(units, groups))
 
 
-def without_probability(units: Units) -> Scores:
+def _without_probability(units: Units) -> Scores:
     """Leave a score undefined: "no-probability" where nuclei were matched, elsewhere why none was."""
     reason = np.where(hits(units).tp > 0, metric.code("no-probability"), nothing_matched(units))
     return Scores(np.full(len(units), np.nan), reason)
@@ -213,11 +213,11 @@ def without_probability(units: Units) -> Scores:
 # --- records ----------------------------------------------------------------------------------------------------------
 
 
-def if_probabilities(choice: MetricChoice) -> Iterable[metric.Variant]:
+def _if_probabilities(choice: MetricChoice) -> Iterable[metric.Variant]:
     return [metric.Variant()] if choice.class_probabilities else []
 
 
-def of_matrix(
+def _of_matrix(
     name: str, formula: metric.Evaluate, *, lowest: float = 0.0, symmetric: bool = False
 ) -> Iterable[metric.Metric]:
     """A score of all classes, and the same score of the groups of each grouping of classes."""
@@ -234,28 +234,28 @@ def of_matrix(
 
 
 CLASSIFICATION = (
-    *of_matrix("balanced_accuracy", balanced_accuracy),
-    *of_matrix("accuracy", accuracy, symmetric=True),
-    *of_matrix("mcc", matthews_correlation, lowest=-1.0),
-    *of_matrix("kappa", cohen_kappa, lowest=-1.0, symmetric=True),
-    *of_matrix("macro_f1", macro_f1, symmetric=True),
-    *of_matrix("weighted_f1", weighted_f1),
-    metric.Metric(path=("classification", "auroc"), evaluate=auroc, judges_class=True, each=(if_probabilities,)),
+    *_of_matrix("balanced_accuracy", balanced_accuracy),
+    *_of_matrix("accuracy", accuracy, symmetric=True),
+    *_of_matrix("mcc", matthews_correlation, lowest=-1.0),
+    *_of_matrix("kappa", cohen_kappa, lowest=-1.0, symmetric=True),
+    *_of_matrix("macro_f1", macro_f1, symmetric=True),
+    *_of_matrix("weighted_f1", weighted_f1),
+    metric.Metric(path=("classification", "auroc"), evaluate=auroc, judges_class=True, each=(_if_probabilities,)),
     *(
         metric.Metric(
             path=("classification", "per_class", "<class>", name),
             evaluate=formula,
             judges_class=True,
-            each=(if_probabilities,) if name == "auroc" else (),
+            each=(_if_probabilities,) if name == "auroc" else (),
             symmetric=name == "counted_f1",
         )
         for name, formula in (
             ("precision", class_precision),
             ("recall", class_recall),
-            ("f1", class_f1),
-            ("counted_precision", counted_class_precision),
-            ("counted_f1", counted_class_f1),
-            ("auroc", class_auroc),
+            ("f1", _class_f1),
+            ("counted_precision", _counted_class_precision),
+            ("counted_f1", _counted_class_f1),
+            ("auroc", _class_auroc),
         )
     ),
 )

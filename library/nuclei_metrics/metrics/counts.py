@@ -219,19 +219,19 @@ def join_cases(cases: Sequence[tuple[Instances, Instances, OverlapTable]]) -> Jo
     references, predictions, tables = zip(*cases, strict=True)
     bounds = [np.cumsum([0, *(len(of_case) for of_case in side)]) for side in (references, predictions)]
     table = OverlapTable(
-        numbered_through([of_case.reference_index for of_case in tables], bounds[0]),
-        numbered_through([of_case.prediction_index for of_case in tables], bounds[1]),
+        _numbered_through([of_case.reference_index for of_case in tables], bounds[0]),
+        _numbered_through([of_case.prediction_index for of_case in tables], bounds[1]),
         np.concatenate([of_case.intersection_px for of_case in tables]),
         np.concatenate([of_case.reference_area_px for of_case in tables]),
         np.concatenate([of_case.prediction_area_px for of_case in tables]),
     )
-    reference, prediction = join_images(references), join_images(predictions)
+    reference, prediction = _join_images(references), _join_images(predictions)
     ranks = reference.position_rank(), prediction.position_rank()
     shapes_yx = np.array([reference.shape_yx for reference in references], np.int64)
     return JoinedCases(reference, prediction, table, *ranks, shapes_yx, *bounds)
 
 
-def join_images(images: Sequence[Instances]) -> Instances:
+def _join_images(images: Sequence[Instances]) -> Instances:
     """The instances of several images as those of one image, in which they lie below each other."""
     if len(images) == 1:
         return images[0]
@@ -251,7 +251,7 @@ def join_images(images: Sequence[Instances]) -> Instances:
     )
 
 
-def numbered_through(indices: Sequence[npt.NDArray[Any]], bounds: Int64) -> npt.NDArray[Any]:
+def _numbered_through(indices: Sequence[npt.NDArray[Any]], bounds: Int64) -> npt.NDArray[Any]:
     """Turn indices of instances in their case into indices in all joined cases."""
     return np.concatenate([index + index.dtype.type(first) for index, first in zip(indices, bounds, strict=False)])
 
@@ -354,18 +354,18 @@ def sort_errors(
     is_pair = partner[index[0]] == index[1]
     for kind, whole, piece in ((SPLIT, 0, 1), (MERGED, 1, 0)):
         free = kinds[whole] == (MISSED, SPURIOUS)[whole], kinds[piece] == (MISSED, SPURIOUS)[piece]
-        rows = rows_of_pieces(
+        rows = _rows_of_pieces(
             index[whole], index[piece], table.intersection_px, areas[whole], areas[piece], *free, is_pair, ranks[whole]
         )
         for side, is_free in ((whole, free[0]), (piece, free[1])):
             nuclei = index[side][rows]
             kinds[side][nuclei[is_free[nuclei]]] = kind
-    poor = rows_of_poor_outlines(table, kinds[0] == MISSED, kinds[1] == SPURIOUS, *ranks)
+    poor = _rows_of_poor_outlines(table, kinds[0] == MISSED, kinds[1] == SPURIOUS, *ranks)
     kinds[0][index[0][poor]] = kinds[1][index[1][poor]] = POOR_OUTLINE
     return ErrorKinds(*kinds)
 
 
-def rows_of_pieces(
+def _rows_of_pieces(
     whole: Int32,
     piece: Int32,
     shared_px: Int64,
@@ -396,7 +396,7 @@ def rows_of_pieces(
     return rows[is_whole[whole[rows]]]
 
 
-def rows_of_poor_outlines(
+def _rows_of_poor_outlines(
     table: OverlapTable,
     reference_is_free: Bool,
     prediction_is_free: Bool,

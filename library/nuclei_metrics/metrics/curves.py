@@ -50,7 +50,7 @@ def average_precision(units: Units, class_id: int = 0) -> Scores:
     (Everingham et al., IJCV 111, 2015). scikit-learn's ``average_precision_score`` takes P_k itself, so it is never
     higher, and it knows no nuclei without a prediction. Undefined without reference nuclei or probabilities.
     """
-    return area_under_curve(units, class_id, 0, ALL_POINTS)
+    return _area_under_curve(units, class_id, 0, ALL_POINTS)
 
 
 def average_precision_101(units: Units, class_id: int = 0) -> Scores:
@@ -60,7 +60,7 @@ def average_precision_101(units: Units, class_id: int = 0) -> Scores:
     Recalls are compared as floats, as pycocotools does: 7 of 10 do not reach its 0.70, which is 0.7000000000000001.
     Undefined without reference nuclei or probabilities.
     """
-    return area_under_curve(units, class_id, 0, ONE_HUNDRED_AND_ONE)
+    return _area_under_curve(units, class_id, 0, ONE_HUNDRED_AND_ONE)
 
 
 def mean_average_precision(units: Units, formula: Callable[[Units, int], Scores]) -> Scores:
@@ -68,7 +68,7 @@ def mean_average_precision(units: Units, formula: Callable[[Units, int], Scores]
 
     A class counts if it has reference nuclei. Undefined if none has, and without probabilities.
     """
-    return mean_over_referenced(units, [formula(units, class_id) for class_id in class_ids(units)])
+    return _mean_over_referenced(units, [formula(units, class_id) for class_id in class_ids(units)])
 
 
 def coco_average_precision(units: Units, index: int) -> Scores:
@@ -80,7 +80,7 @@ def coco_average_precision(units: Units, index: int) -> Scores:
     Recalls are compared as floats (7 of 10 do not reach 0.70). A class counts if it has reference nuclei. Undefined if
     none has, without probabilities, and for points. Lin et al., ECCV 2014.
     """
-    return mean_over_referenced(units, [coco_at(units, class_id, index) for class_id in class_ids(units)])
+    return _mean_over_referenced(units, [_coco_at(units, class_id, index) for class_id in class_ids(units)])
 
 
 def coco_mean_average_precision(units: Units) -> Scores:
@@ -89,10 +89,12 @@ def coco_mean_average_precision(units: Units) -> Scores:
     A class counts if it has reference nuclei. Undefined if none has, without probabilities, and for points. As
     pycocotools computes it without a limit to the number of predictions (maxDets).
     """
-    return mean_over_referenced(units, [coco_class_average_precision(units, class_id) for class_id in class_ids(units)])
+    return _mean_over_referenced(
+        units, [coco_class_average_precision(units, class_id) for class_id in class_ids(units)]
+    )
 
 
-def coco_average_recall(units: Units) -> Scores:
+def _coco_average_recall(units: Units) -> Scores:
     """COCO's average recall: mean over the IoU thresholds and the classes of the share of nuclei found, in [0, 1].
 
     Predictions take nuclei as for COCO's average precision; all of them count, without pycocotools' limit maxDets. A
@@ -108,7 +110,7 @@ def coco_average_recall(units: Units) -> Scores:
         for hit in predictions.hits.T:
             by_case = np.bincount(predictions.case[of_class & hit], minlength=len(units.table))
             parts.append(ratio(units.weights @ by_case, counts.references, counts.undefined))
-    return mean_over_referenced(units, parts)
+    return _mean_over_referenced(units, parts)
 
 
 def coco_class_average_precision(units: Units, class_id: int) -> Scores:
@@ -117,7 +119,7 @@ def coco_class_average_precision(units: Units, class_id: int) -> Scores:
     Undefined without reference nuclei of the class, without probabilities, and for points.
     """
     found = units.table.predictions.hits
-    parts = [coco_at(units, class_id, index) for index in range(1 if found is None else found.shape[1])]
+    parts = [_coco_at(units, class_id, index) for index in range(1 if found is None else found.shape[1])]
     return mean_of(parts, parts[0].reason)
 
 
@@ -130,7 +132,7 @@ def sensitivity_at(units: Units, false_positives: float, per: Per) -> Scores:
     drawn by lot. Beyond the lowest probability it stays. Undefined without reference nuclei or probabilities, and per
     mm2 "no-spacing" if the area of a case is not known. CAMELYON16 and MONKEY interpolate in this way.
     """
-    return sensitivities(units, 0, (false_positives,), per)[0]
+    return _sensitivities(units, 0, (false_positives,), per)[0]
 
 
 def mean_sensitivity(units: Units, false_positives: Sequence[float], per: Per, class_id: int = 0) -> Scores:
@@ -138,18 +140,18 @@ def mean_sensitivity(units: Units, false_positives: Sequence[float], per: Per, c
 
     With the classes ignored, or of one class. Undefined as the sensitivities are.
     """
-    points = sensitivities(units, class_id, false_positives, per)  # all defined, or all undefined
+    points = _sensitivities(units, class_id, false_positives, per)  # all defined, or all undefined
     return mean_of(points, points[0].reason)
 
 
-def coco_at(units: Units, class_id: int, index: int) -> Scores:
+def _coco_at(units: Units, class_id: int, index: int) -> Scores:
     """COCO's average precision of a class at one threshold."""
     if units.table.predictions.hits is None:
         return undefined(len(units), "no-probability")
-    return area_under_curve(units, class_id, 1 + index, ONE_HUNDRED_AND_ONE)
+    return _area_under_curve(units, class_id, 1 + index, ONE_HUNDRED_AND_ONE)
 
 
-def area_under_curve(units: Units, class_id: int, curve: int, column: int) -> Scores:
+def _area_under_curve(units: Units, class_id: int, curve: int, column: int) -> Scores:
     """Return one of the ``areas``, of all predictions (class 0) or of one class."""
     probability, counts = probabilities(units), hits(units, class_id)
     if probability is None:
@@ -166,7 +168,7 @@ def areas(units: Units, class_id: int, probability: Float64) -> Float64:
     if name in units.cache:
         return units.cache[name]
     predictions = units.table.predictions
-    chosen, right = predictions_of(units, class_id)
+    chosen, right = _predictions_of(units, class_id)
     order = np.argsort(-probability[chosen])
     chosen, curves = chosen[order], [right[order]]
     if class_id and predictions.hits is not None:
@@ -232,7 +234,7 @@ def best_from_here(steps: Steps) -> Float64:
     return np.maximum.accumulate((unit + 1j * precision)[::-1])[::-1].imag
 
 
-def sensitivities(units: Units, class_id: int, false_positives: Sequence[float], per: Per) -> list[Scores]:
+def _sensitivities(units: Units, class_id: int, false_positives: Sequence[float], per: Per) -> list[Scores]:
     """Read the FROC curve of all predictions (class 0), or of one class, at several numbers of false positives."""
     probability, counts = probabilities(units), hits(units, class_id)
     if probability is None:
@@ -240,18 +242,18 @@ def sensitivities(units: Units, class_id: int, false_positives: Sequence[float],
     extent = units.sum("cases").astype(np.float64) if per == "image" else units.area_mm2()
     names = [f"curves/froc/{class_id}/{per}/{rate!r}" for rate in false_positives]
     if any(name not in units.cache for name in names):
-        chosen, hit = predictions_of(units, class_id)
-        right = sorted_predictions(units, chosen[hit], probability)
-        wrong = sorted_predictions(units, chosen[~hit], probability)
+        chosen, hit = _predictions_of(units, class_id)
+        right = _sorted_predictions(units, chosen[hit], probability)
+        wrong = _sorted_predictions(units, chosen[~hit], probability)
         for name, rate in zip(names, false_positives, strict=True):
-            units.cache[name] = found_within(right, wrong, np.round(rate * np.nan_to_num(extent), 9))
+            units.cache[name] = _found_within(right, wrong, np.round(rate * np.nan_to_num(extent), 9))
     defined = (counts.references > 0) & ~np.isnan(extent)
     reason = np.where(counts.references > 0, code("no-spacing"), counts.undefined)
     return [scores(units.cache[name] / np.maximum(counts.references, 1), defined, reason) for name in names]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SortedPredictions:
+class _SortedPredictions:
     """The true positives, or the false positives, sorted from the most to the least confident.
 
     below_zero  float64 (M,), minus their probabilities, so that they rise
@@ -270,14 +272,14 @@ class SortedPredictions:
         return self.ranking.before(np.searchsorted(self.below_zero, below_zero, side="right"))
 
 
-def sorted_predictions(units: Units, chosen: Int64, probability: Float64) -> SortedPredictions:
+def _sorted_predictions(units: Units, chosen: Int64, probability: Float64) -> _SortedPredictions:
     """The predictions with the chosen indices, sorted by confidence."""
     order = np.argsort(-probability[chosen])
     chosen = chosen[order]
-    return SortedPredictions(-probability[chosen], rank(units.table.predictions.case[chosen], units))
+    return _SortedPredictions(-probability[chosen], rank(units.table.predictions.case[chosen], units))
 
 
-def found_within(right: SortedPredictions, wrong: SortedPredictions, limit: Float64) -> Float64:
+def _found_within(right: _SortedPredictions, wrong: _SortedPredictions, limit: Float64) -> Float64:
     """Number of true positives of each unit at the threshold where the false positives reach ``limit``, (B,)."""
     every, spare = right.ranking.number, wrong.ranking.number <= limit
     if spare.all():
@@ -289,7 +291,7 @@ def found_within(right: SortedPredictions, wrong: SortedPredictions, limit: Floa
     return np.where(spare, every, tp + (limit - fp) * more_tp / np.maximum(more_fp, 1))
 
 
-def predictions_of(units: Units, class_id: int) -> tuple[Int64, Bool]:
+def _predictions_of(units: Units, class_id: int) -> tuple[Int64, Bool]:
     """Indices of all predictions (class 0) or of those of one class, int64 (M,), and which of them are right."""
     predictions = units.table.predictions
     if class_id == 0:
@@ -304,7 +306,7 @@ def probabilities(units: Units) -> Float64 | None:
     return predictions.probability if len(predictions.case) else np.empty(0, np.float64)
 
 
-def mean_over_referenced(units: Units, parts: Sequence[Scores]) -> Scores:
+def _mean_over_referenced(units: Units, parts: Sequence[Scores]) -> Scores:
     """Mean over the classes that have reference nuclei; undefined if none has, and without probabilities."""
     lacking = any((part.reason == code("no-probability")).any() for part in parts)
     return mean_of(parts, code("no-probability") if lacking else hits(units).undefined)
@@ -316,7 +318,7 @@ CURVE: dict[str, Any] = {"missed": "worse", "spurious": "worse", "empty": Empty(
 OF_COCO: dict[str, Any] = {"outlines": True, "by_rule": False, **CURVE}
 
 
-def all_rates(choice: MetricChoice) -> Iterable[Variant]:
+def _all_rates(choice: MetricChoice) -> Iterable[Variant]:
     rates = choice.false_positives
     return [Variant(arguments={"false_positives": rates, "per": choice.per})] if rates else []
 
@@ -356,10 +358,10 @@ CURVES = (
     Metric(
         path=("curves", "coco_ar_iou<thresholds>"),
         page="curves.coco_ar",
-        evaluate=coco_average_recall,
+        evaluate=_coco_average_recall,
         **{**OF_COCO, "spurious": "none"},
     ),
-    Metric(path=("curves", "froc"), evaluate=mean_sensitivity, each=(all_rates,), **CURVE),
+    Metric(path=("curves", "froc"), evaluate=mean_sensitivity, each=(_all_rates,), **CURVE),
     Metric(path=("curves", "sensitivity_at_<rate>"), page="curves.sensitivity_at", evaluate=sensitivity_at, **CURVE),
-    Metric(path=("curves", "per_class", "<class>", "froc"), evaluate=mean_sensitivity, each=(all_rates,), **CURVE),
+    Metric(path=("curves", "per_class", "<class>", "froc"), evaluate=mean_sensitivity, each=(_all_rates,), **CURVE),
 )

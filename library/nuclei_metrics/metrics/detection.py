@@ -72,7 +72,7 @@ def detection_score(units: Units, formula: Formula, class_id: int = 0) -> Scores
     return formula(hits(units, class_id))
 
 
-def detection_macro_f1(units: Units) -> Scores:
+def _detection_macro_f1(units: Units) -> Scores:
     """Mean over classes of their F1 of detection and classification, in [0, 1].
 
     A class counts in a unit if it occurs in reference or prediction. Undefined "no-instances" if none does. The
@@ -81,7 +81,7 @@ def detection_macro_f1(units: Units) -> Scores:
     return mean_of([f1(hits(units, class_id)) for class_id in class_ids(units)], hits(units).undefined)
 
 
-def hovernet_class_f1(units: Units, class_id: int) -> Scores:
+def _hovernet_class_f1(units: Units, class_id: int) -> Scores:
     """F_c of HoVer-Net: F1 of a class in which a wrong class costs twice what a false negative or positive does.
 
     ``2 t / (2 t + 2 f + 2 g + s + m)``, in [0, 1], with t matched pairs of the class on both sides, f pairs in which
@@ -101,7 +101,7 @@ DETECTION = (
         Metric(path=("detection", name), evaluate=partial(detection_score, formula=formula), **properties)
         for name, formula, properties in OF_FORMULAS
     ),
-    Metric(path=("detection", "macro_f1"), evaluate=detection_macro_f1, **OF_BOTH),
+    Metric(path=("detection", "macro_f1"), evaluate=_detection_macro_f1, **OF_BOTH),
     *(
         Metric(
             path=("detection", "per_class", "<class>", name),
@@ -110,7 +110,7 @@ DETECTION = (
         )
         for name, formula, properties in OF_FORMULAS[:3]
     ),
-    Metric(path=("detection", "per_class", "<class>", "f_c"), evaluate=hovernet_class_f1, **OF_BOTH),
+    Metric(path=("detection", "per_class", "<class>", "f_c"), evaluate=_hovernet_class_f1, **OF_BOTH),
 )
 
 # --- thresholds -------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def count_threshold_pairs(cases: JoinedCases, matches: Sequence[Matches], *, cla
     counts = np.zeros((len(cases), len(matches), classes + 1), np.int64)
     for index, pairs in enumerate(matches):
         left, right = reference.class_id[pairs.reference_index], prediction.class_id[pairs.prediction_index]
-        counts[:, index] = count_classes(case[pairs.reference_index], np.where(left == right, left, 0), counts.shape)
+        counts[:, index] = _count_classes(case[pairs.reference_index], np.where(left == right, left, 0), counts.shape)
     return counts
 
 
@@ -136,35 +136,35 @@ def count_threshold_nuclei(cases: JoinedCases, *, classes: int) -> Int64:
     """``threshold_nuclei`` of each of K cases, (K, 2, C + 1)."""
     shape = len(cases), 2, classes + 1
     sides = (cases.reference_case(), cases.reference.class_id), (cases.prediction_case(), cases.prediction.class_id)
-    return np.stack([count_classes(case, class_id, shape) for case, class_id in sides], axis=1)
+    return np.stack([_count_classes(case, class_id, shape) for case, class_id in sides], axis=1)
 
 
-def count_classes(case: Int64, class_id: npt.NDArray[np.integer[Any]], shape: tuple[int, ...]) -> Int64:
+def _count_classes(case: Int64, class_id: npt.NDArray[np.integer[Any]], shape: tuple[int, ...]) -> Int64:
     """How often each class occurs in each case, and, at index 0, how many there are in all, (K, C + 1)."""
     number = np.bincount(case * shape[-1] + class_id, minlength=shape[0] * shape[-1]).reshape(shape[0], shape[-1])
     number[:, 0] = number.sum(axis=1)
     return number
 
 
-def at_threshold(units: Units, formula: Formula, index: int) -> Scores:
+def _at_threshold(units: Units, formula: Formula, index: int) -> Scores:
     """A detection score at one IoU threshold, in [0, 1]: a pair matches if its IoU is strictly above.
 
     Classes are ignored. Undefined as the same score under ``detection``; for points.
     """
-    return formula(hits_above(units, index, 0))
+    return formula(_hits_above(units, index, 0))
 
 
-def over_thresholds(units: Units, formula: Formula, class_id: int = 0) -> Scores:
+def _over_thresholds(units: Units, formula: Formula, class_id: int = 0) -> Scores:
     """Mean of a detection score over the IoU thresholds, in [0, 1], each counted anew.
 
     With the classes ignored, or of one class, for which a pair is a true positive if both sides have the class.
     Undefined where the score is undefined at all thresholds; for points.
     """
-    parts = [formula(hits_above(units, index, class_id)) for index in range(units.sum("threshold_pairs").shape[1])]
-    return mean_of(parts, hits_above(units, 0, class_id).undefined)
+    parts = [formula(_hits_above(units, index, class_id)) for index in range(units.sum("threshold_pairs").shape[1])]
+    return mean_of(parts, _hits_above(units, 0, class_id).undefined)
 
 
-def hits_above(units: Units, index: int, class_id: int) -> Hits:
+def _hits_above(units: Units, index: int, class_id: int) -> Hits:
     """Hits at one threshold, of all nuclei (class 0) or of one class."""
     references, predictions = units.sum("threshold_nuclei")[:, :, class_id].T
     tp = units.sum("threshold_pairs")[:, index, class_id]
@@ -174,12 +174,12 @@ def hits_above(units: Units, index: int, class_id: int) -> Hits:
     return Hits(tp, predictions - tp, references - tp, units.cache[name])
 
 
-def at_thresholds(name: str, formula: Formula, properties: dict[str, Any]) -> Iterable[Metric]:
+def _at_thresholds(name: str, formula: Formula, properties: dict[str, Any]) -> Iterable[Metric]:
     """A detection score as a mean over thresholds, at each threshold, and of each class as a mean."""
     for key, page, function, each in (
-        ((f"{name}_iou<thresholds>",), "range", over_thresholds, (if_several_thresholds,)),
-        ((f"{name}_iou<threshold>",), "at", at_threshold, ()),
-        (("per_class", "<class>", f"{name}_iou<thresholds>"), "range", over_thresholds, ()),
+        ((f"{name}_iou<thresholds>",), "range", _over_thresholds, (if_several_thresholds,)),
+        ((f"{name}_iou<threshold>",), "at", _at_threshold, ()),
+        (("per_class", "<class>", f"{name}_iou<thresholds>"), "range", _over_thresholds, ()),
     ):
         yield Metric(
             path=("thresholds", *key),
@@ -192,7 +192,7 @@ def at_thresholds(name: str, formula: Formula, properties: dict[str, Any]) -> It
         )
 
 
-THRESHOLDS = tuple(metric for of_formula in OF_FORMULAS for metric in at_thresholds(*of_formula))
+THRESHOLDS = tuple(metric for of_formula in OF_FORMULAS for metric in _at_thresholds(*of_formula))
 
 # --- counting ---------------------------------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ def count_errors(references: Int64, predictions: Int64) -> dict[str, Int64 | Flo
     }
 
 
-def class_r2(units: Units, class_id: int) -> Scores:
+def _class_r2(units: Units, class_id: int) -> Scores:
     """Coefficient of determination of the numbers of a class, 1 - RSS / TSS, in (-inf, 1]; 1 is perfect.
 
     ``RSS = sum (t - p)^2``, ``TSS = sum (t - mean t)^2`` over the n cases of the unit. 0 is as good as always saying
@@ -231,16 +231,16 @@ def class_r2(units: Units, class_id: int) -> Scores:
     return scores(value, spread > 0, code("constant-reference"))
 
 
-def mean_r2(units: Units) -> Scores:
+def _mean_r2(units: Units) -> Scores:
     """Mean over classes of the coefficient of determination of their numbers, in (-inf, 1]; 1 is perfect.
 
     Undefined if it is for every class. The R2 of task 2 of CoNIC.
     """
     classes = range(1, units.sum("count_reference").shape[1] + 1)
-    return mean_of([class_r2(units, class_id) for class_id in classes], code("constant-reference"))
+    return mean_of([_class_r2(units, class_id) for class_id in classes], code("constant-reference"))
 
 
-def class_mean_absolute_error(units: Units, class_id: int) -> Scores:
+def _class_mean_absolute_error(units: Units, class_id: int) -> Scores:
     """Mean over cases of |t - p|, the error in the number of nuclei of a class, in [0, inf), nuclei per case."""
     return ratio(units.sum("count_absolute_error")[:, class_id - 1], units.sum("cases"), code("no-instances"))
 
@@ -258,9 +258,9 @@ ERROR: dict[str, Any] = {"better": "lower", "highest": math.inf, "unit": "nuclei
 COUNTING = tuple(
     Metric(path=("counting", *path), evaluate=formula, by_rule=False, **properties)
     for path, formula, properties in (
-        (("r2",), mean_r2, R2),
+        (("r2",), _mean_r2, R2),
         (("mean_absolute_error",), mean_absolute_error, ERROR),
-        (("per_class", "<class>", "r2"), class_r2, R2),
-        (("per_class", "<class>", "mean_absolute_error"), class_mean_absolute_error, ERROR),
+        (("per_class", "<class>", "r2"), _class_r2, R2),
+        (("per_class", "<class>", "mean_absolute_error"), _class_mean_absolute_error, ERROR),
     )
 )

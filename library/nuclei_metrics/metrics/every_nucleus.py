@@ -34,7 +34,7 @@ ONE = 2**41
 HALF = 2**21  # sums of the upper and the lower half of the digits are exact for up to 2^32 nuclei
 
 
-def quality_of_pairs(units: Units, measure: Measure, cap: float | None) -> Int64:
+def _quality_of_pairs(units: Units, measure: Measure, cap: float | None) -> Int64:
     """Quality of every matched pair of the table, times ``ONE``, int64 (T,); 0 where it was not measured.
 
     cap  of a distance: nothing costs more; None for a score in [0, 1]
@@ -54,7 +54,7 @@ def join_halves(upper: Any, lower: Any) -> Float64:
     return np.asarray(upper * float(HALF) + lower)
 
 
-def mean_quality(
+def _mean_quality(
     units: Units, total: Float64, number: Int64, measure: Measure, cap: float | None, reason: metric.Reasons | np.int8
 ) -> Scores:
     """``total / (ONE number)`` of each unit as the value of a measure; undefined for the reason where the number is 0.
@@ -72,12 +72,12 @@ def mean_quality(
     return where_spaced(quality, measure)
 
 
-def why_no_reference(units: Units, class_id: int = 0) -> metric.Reasons:
+def _why_no_reference(units: Units, class_id: int = 0) -> metric.Reasons:
     """Why there is no reference nucleus, of a class or of all (0): "no-instances" or "no-reference", int8 (B,)."""
     return np.where(hits(units, class_id).all_nuclei == 0, metric.code("no-instances"), metric.code("no-reference"))
 
 
-def quality_metrics(
+def _quality_metrics(
     family: str,
     formulas: Mapping[str, Callable[..., Scores]],
     empty: metric.Empty,
@@ -143,11 +143,11 @@ def best_mean(units: Units, measure: Measure, coverage: float, cap: float | None
 
     Of two nuclei one has IoU 3/4 and one is missed: 3/4 at coverage 0.5, 3/8 at coverage 1.
     """
-    pairs, quality = units.table.pairs, quality_of_pairs(units, measure, cap)
+    pairs, quality = units.table.pairs, _quality_of_pairs(units, measure, cap)
     chosen = pairs.class_id[:, 0] == class_id if class_id else slice(None)
     wanted = share_of(hits(units, class_id).references, coverage)
-    total = best_sums(units, quality[chosen], pairs.case[chosen], wanted)
-    return mean_quality(units, total, wanted, measure, cap, why_no_reference(units, class_id))
+    total = _best_sums(units, quality[chosen], pairs.case[chosen], wanted)
+    return _mean_quality(units, total, wanted, measure, cap, _why_no_reference(units, class_id))
 
 
 def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float | None = None) -> Scores:
@@ -157,7 +157,9 @@ def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float 
     nuclei count, whatever class was predicted. So it does not look at large nuclei most. Undefined "no-reference"
     without reference nuclei ("no-instances" if there is no prediction either).
     """
-    return mean_of_classes(units, [best_mean(units, measure, coverage, cap, class_id) for class_id in class_ids(units)])
+    return _mean_of_classes(
+        units, [best_mean(units, measure, coverage, cap, class_id) for class_id in class_ids(units)]
+    )
 
 
 def recall_with_guesses(units: Units, guessed: int | None = None) -> Scores:
@@ -176,11 +178,11 @@ def recall_with_guesses(units: Units, guessed: int | None = None) -> Scores:
         metric.ratio(
             guessed * confusion[:, class_id, class_id] + confusion[:, class_id, 0],
             guessed * confusion[:, class_id].sum(axis=1),
-            why_no_reference(units, class_id),
+            _why_no_reference(units, class_id),
         )
         for class_id in class_ids(units)
     ]
-    return mean_of_classes(units, parts)
+    return _mean_of_classes(units, parts)
 
 
 def coverage_curve(
@@ -198,7 +200,7 @@ def coverage_curve(
     if not len(units) == 1 == int(weights.max()) == int(weights.min()):
         raise ValueError("the curve is that of all cases, each once")
     confusion = table.sums["confusion"].sum(axis=0)
-    quality, classes = quality_of_pairs(units, measure, cap), range(1, len(confusion))
+    quality, classes = _quality_of_pairs(units, measure, cap), range(1, len(confusion))
     curves = []
     for class_id in classes if by_class else [0]:
         of_class = pairs.class_id[:, 0] == class_id if class_id else np.ones(len(quality), np.bool_)
@@ -228,7 +230,7 @@ def share_of(references: Int64, coverage: float) -> Int64:
     return shared
 
 
-def best_sums(units: Units, quality: Int64, case: Int64, wanted: Int64) -> Float64:
+def _best_sums(units: Units, quality: Int64, case: Int64, wanted: Int64) -> Float64:
     """Sum of the ``wanted`` best qualities of each unit, float64 (B,); qualities that a unit lacks count as 0.
 
     quality, case  int64 (T,), of the pairs, and the case of each; a unit has them as often as the case
@@ -240,7 +242,7 @@ def best_sums(units: Units, quality: Int64, case: Int64, wanted: Int64) -> Float
 
     >>> from scipy.sparse import csr_array
     >>> units = Units(None, csr_array([[1, 1], [2, 0]]))
-    >>> best_sums(units, np.array([5, 3, 4]), np.array([0, 0, 1]), np.array([2, 5])).tolist()
+    >>> _best_sums(units, np.array([5, 3, 4]), np.array([0, 0, 1]), np.array([2, 5])).tolist()
     [9.0, 16.0]
     """
     weights = units.weights
@@ -265,40 +267,40 @@ def best_sums(units: Units, quality: Int64, case: Int64, wanted: Int64) -> Float
     return np.asarray(total + (wanted - number) * last.astype(np.float64))
 
 
-def mean_of_classes(units: Units, parts: Sequence[Scores]) -> Scores:
+def _mean_of_classes(units: Units, parts: Sequence[Scores]) -> Scores:
     """Mean over the classes that the reference of a unit has; without a reference nucleus the reason why there is none.
 
     Where a class has no value for another reason (points, no spacing), neither has the mean.
     """
-    mean = metric.mean_of(parts, why_no_reference(units))
+    mean = metric.mean_of(parts, _why_no_reference(units))
     reasons = np.stack([part.reason for part in parts])
     absent = (reasons == 0) | (reasons == metric.code("no-instances")) | (reasons == metric.code("no-reference"))
     other = np.where(absent, 0, reasons).max(axis=0)
     return Scores(np.where(other > 0, np.nan, mean.value), np.where(other > 0, other, mean.reason).astype(np.int8))
 
 
-def at_coverage(choice: MetricChoice) -> Iterable[metric.Variant]:
+def _at_coverage(choice: MetricChoice) -> Iterable[metric.Variant]:
     """The metric with the coverage that the challenge sets: the share of the reference nuclei it looks at."""
     if choice.coverage is None:
         raise ValueError("the family covered has no coverage")
     return [metric.Variant(arguments={"coverage": choice.coverage})]
 
 
-def among_classes(choice: MetricChoice) -> Iterable[metric.Variant]:
+def _among_classes(choice: MetricChoice) -> Iterable[metric.Variant]:
     return [metric.Variant(arguments={} if choice.guessed is None else {"guessed": choice.guessed})]
 
 
 COVERED = (
-    *quality_metrics(
+    *_quality_metrics(
         "covered",
         {"": best_mean, "_class_mean": best_class_mean},
         metric.Empty("no-instances", 0, "no-reference", 0),
-        (at_coverage,),
+        (_at_coverage,),
     ),
     metric.Metric(
         path=("covered", "class_recall"),
         evaluate=recall_with_guesses,
-        each=(among_classes,),
+        each=(_among_classes,),
         missed="either",
         counts_missing=True,
         judges_class=True,
@@ -338,8 +340,8 @@ def all_mean(units: Units, measure: Measure, cap: float | None = None) -> Scores
     They count 0, or the distance cap, and no distance counts more than the cap. Classes are ignored. Undefined
     "no-instances" if both sides are empty.
     """
-    total = sums_of_classes(units, measure, cap).sum(axis=1)
-    return mean_quality(units, total, hits(units).all_nuclei, measure, cap, metric.code("no-instances"))
+    total = _sums_of_classes(units, measure, cap).sum(axis=1)
+    return _mean_quality(units, total, hits(units).all_nuclei, measure, cap, metric.code("no-instances"))
 
 
 def all_class_mean(units: Units, measure: Measure, cap: float | None = None) -> Scores:
@@ -349,11 +351,11 @@ def all_class_mean(units: Units, measure: Measure, cap: float | None = None) -> 
     positives). A class counts in a unit if one of these has it. Take it pooled: averaged inside patients, never
     predicting a rare class raises it. Undefined "no-instances" if both sides are empty.
     """
-    total, reason = sums_of_classes(units, measure, cap), metric.code("no-instances")
-    return mean_of_classes(
+    total, reason = _sums_of_classes(units, measure, cap), metric.code("no-instances")
+    return _mean_of_classes(
         units,
         [
-            mean_quality(units, total[:, class_id - 1], all_of_class(units, class_id), measure, cap, reason)
+            _mean_quality(units, total[:, class_id - 1], _all_of_class(units, class_id), measure, cap, reason)
             for class_id in class_ids(units)
         ],
     )
@@ -376,28 +378,28 @@ def class_mean_accuracy(units: Units) -> Scores:
     raises it. Undefined "no-instances" if both sides are empty.
     """
     parts = [
-        metric.ratio(hits(units, class_id).tp, all_of_class(units, class_id), metric.code("no-instances"))
+        metric.ratio(hits(units, class_id).tp, _all_of_class(units, class_id), metric.code("no-instances"))
         for class_id in class_ids(units)
     ]
-    return mean_of_classes(units, parts)
+    return _mean_of_classes(units, parts)
 
 
-def all_of_class(units: Units, class_id: int) -> Int64:
+def _all_of_class(units: Units, class_id: int) -> Int64:
     """Pairs whose reference has a class, plus its false negatives and false positives, int64 (B,)."""
     return np.asarray(hits(units, class_id).references + units.sum("confusion")[:, 0, class_id])
 
 
-def sums_of_classes(units: Units, measure: Measure, cap: float | None) -> Float64:
+def _sums_of_classes(units: Units, measure: Measure, cap: float | None) -> Float64:
     """Sum of the qualities of the pairs by class of the reference, times ``ONE``, float64 (B, C)."""
     pairs, classes = units.table.pairs, len(class_ids(units))
     cell, cells = pairs.case * classes + pairs.class_id[:, 0] - 1, len(units.table) * classes
-    halves = np.divmod(quality_of_pairs(units, measure, cap), HALF)
+    halves = np.divmod(_quality_of_pairs(units, measure, cap), HALF)
     of_cases = join_halves(*(np.bincount(cell, half, cells) for half in halves))
     return np.asarray(units.weights @ of_cases.reshape(-1, classes))
 
 
 OVERALL = (
-    *quality_metrics("overall", {"": all_mean, "_class_mean": all_class_mean}, metric.OF_ALL, spurious="worse"),
+    *_quality_metrics("overall", {"": all_mean, "_class_mean": all_class_mean}, metric.OF_ALL, spurious="worse"),
     *(
         metric.Metric(
             path=("overall", name),

@@ -200,27 +200,28 @@ def of_outlines(units: Units, evaluate: Evaluate, **arguments: Any) -> Scores:
 STANDARD_RANGE = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 
 
-def each_class(choice: MetricChoice) -> Iterable[Variant]:
+def _each_class(choice: MetricChoice) -> Iterable[Variant]:
     return [Variant({"<class>": name}, {"class_id": c}) for c, name in enumerate(choice.class_names, start=1)]
 
 
-def each_grouping(choice: MetricChoice) -> Iterable[Variant]:
+def _each_grouping(choice: MetricChoice) -> Iterable[Variant]:
     groupings = choice.class_groups.items()
     return [Variant({"<grouping>": name}, {"groups": tuple(groups.values())}) for name, groups in groupings]
 
 
-def each_threshold(choice: MetricChoice) -> Iterable[Variant]:
+def _each_threshold(choice: MetricChoice) -> Iterable[Variant]:
     """One IoU threshold, by its index: ``f1_iou<threshold>`` is f1_iou50 at 0.5, f1_iou72_5 at 0.725."""
     return [
-        Variant({"<threshold>": threshold_digits(t)}, {"index": index}) for index, t in enumerate(choice.iou_thresholds)
+        Variant({"<threshold>": _threshold_digits(t)}, {"index": index})
+        for index, t in enumerate(choice.iou_thresholds)
     ]
 
 
-def all_thresholds(choice: MetricChoice) -> Iterable[Variant]:
+def _all_thresholds(choice: MetricChoice) -> Iterable[Variant]:
     """All IoU thresholds: ``f1_iou<thresholds>`` is f1_iou50_95 for 0.5:0.05:0.95, others are written out."""
     span = choice.iou_thresholds
     chosen = (span[0], span[-1]) if span == STANDARD_RANGE else span
-    return [Variant({"<thresholds>": "_".join(map(threshold_digits, chosen))})] if span else []
+    return [Variant({"<thresholds>": "_".join(map(_threshold_digits, chosen))})] if span else []
 
 
 def if_several_thresholds(choice: MetricChoice) -> Iterable[Variant]:
@@ -228,12 +229,12 @@ def if_several_thresholds(choice: MetricChoice) -> Iterable[Variant]:
     return [Variant()] if len(choice.iou_thresholds) > 1 else []
 
 
-def threshold_digits(threshold: float) -> str:
+def _threshold_digits(threshold: float) -> str:
     """0.5 as "50", 0.725 as "72_5"."""
     return f"{100 * threshold:g}".replace(".", "_")
 
 
-def each_rate(choice: MetricChoice) -> Iterable[Variant]:
+def _each_rate(choice: MetricChoice) -> Iterable[Variant]:
     """One number of false positives: ``at_<rate>`` at 1/4 an image is at_0_25_per_image."""
     for rate in choice.false_positives:
         name = f"{rate:.12g}_per_{choice.per}".replace(".", "_")
@@ -241,9 +242,9 @@ def each_rate(choice: MetricChoice) -> Iterable[Variant]:
 
 
 PLACEHOLDERS: Mapping[str, Each] = {
-    "<class>": each_class,
-    "<grouping>": each_grouping,
-    "<threshold>": each_threshold,
-    "<thresholds>": all_thresholds,
-    "<rate>": each_rate,
+    "<class>": _each_class,
+    "<grouping>": _each_grouping,
+    "<threshold>": _each_threshold,
+    "<thresholds>": _all_thresholds,
+    "<rate>": _each_rate,
 }

@@ -67,7 +67,7 @@ def weighted_auroc(score: Float64, positive: Bool, case: Int64, units: Units) ->
     order = np.argsort(-score)
     positive, tie, ranking = positive[order], tie_numbers(score[order]), rank(case[order], units)
     if isinstance(ranking, Blocks) and ranking.has_small_kernel:
-        wins_twice = wins_by_kernel(ranking.case, positive, tie, ranking.weights)
+        wins_twice = _wins_by_kernel(ranking.case, positive, tie, ranking.weights)
     else:
         wins_twice = wins_by_steps(ranking, positive, tie, negatives)
     pairs = positives * negatives
@@ -121,7 +121,7 @@ def tie_numbers(ordered: Float64) -> Int64:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WrittenOut:
+class _WrittenOut:
     """A ranking that is written out: units with all their entries, (E,), unit after unit, each in order.
 
     length      how many entries there are in the order of all
@@ -157,9 +157,9 @@ class WrittenOut:
 
     def steps(self, right: Bool, tie: Int64, *, every: bool = False) -> Iterator[Steps]:
         """Go through all units. ``tie`` int64 (T,) numbers the ties. Unless ``every`` one is wanted, those behind
-        which precision can only rise until the next step are left out (``is_peak``)."""
+        which precision can only rise until the next step are left out (``_is_peak``)."""
         if not every:
-            peaks = np.flatnonzero(is_peak(right, tie))
+            peaks = np.flatnonzero(_is_peak(right, tie))
             tie = np.searchsorted(peaks, tie)  # up to the same peak all is one tie; behind the last one nothing
         stretch = tie[self.index]
         ends = np.ones(len(stretch), bool)
@@ -178,7 +178,7 @@ class WrittenOut:
         )
 
 
-def write_out(case: Int64, weights: Any) -> WrittenOut:
+def write_out(case: Int64, weights: Any) -> _WrittenOut:
     """The entries of every unit, in order."""
     units = weights.shape[0]
     unit = np.repeat(np.arange(units, dtype=np.min_scalar_type(units)), np.diff(weights.indptr))
@@ -189,12 +189,12 @@ def write_out(case: Int64, weights: Any) -> WrittenOut:
     cell, index = cell[order], np.repeat(np.arange(len(case)), number)[order]
     start = np.concatenate([[0], np.cumsum(np.bincount(unit[cell], minlength=units))])
     cumulated = np.concatenate([[0], np.cumsum(weights.data[cell])])
-    return WrittenOut(len(case), unit[cell].astype(np.int64), index, cumulated, start)
+    return _WrittenOut(len(case), unit[cell].astype(np.int64), index, cumulated, start)
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """A ranking in blocks of entries; it does what ``WrittenOut`` does.
+    """A ranking in blocks of entries; it does what ``_WrittenOut`` does.
 
     case       int64 (T,), of the entries in order; or the kind of the case
     weights    sparse int64 (B, U), by rows
@@ -263,7 +263,7 @@ class Blocks:
     def steps(self, right: Bool, tie: Int64, *, every: bool = False) -> Iterator[Steps]:
         last = np.flatnonzero(np.diff(tie, append=tie[-1] + 1))
         if not every:
-            last = last[is_peak(right, tie)]
+            last = last[_is_peak(right, tie)]
         cases = self.weights.shape[1]
         if cases * len(last) > min(LARGEST_TABLE, LARGEST_SHARE * len(self.case)):
             yield from self.steps_by_sums(right, last)
@@ -292,10 +292,10 @@ class Blocks:
             yield Steps(first, first + len(weights), start, cumulated >> 32, cumulated & 0xFFFFFFFF)
 
 
-Ranking = WrittenOut | Blocks  # sorted entries, and units that hold each of them any number of times
+Ranking = _WrittenOut | Blocks  # sorted entries, and units that hold each of them any number of times
 
 
-def is_peak(right: Bool, tie: Int64) -> Bool:
+def _is_peak(right: Bool, tie: Int64) -> Bool:
     """The ties at which precision may be higher than at all later ones, whatever the weights, bool (ties,).
 
     A tie with right entries, behind which the next one has a wrong entry: without it, precision would rise further.
@@ -324,7 +324,7 @@ def wins_by_steps(ranking: Ranking, positive: Bool, tie: Int64, negatives: Int64
     return wins_twice
 
 
-def wins_by_kernel(case: Int64, positive: Bool, tie: Int64, weights: Any) -> Int64:
+def _wins_by_kernel(case: Int64, positive: Bool, tie: Int64, weights: Any) -> Int64:
     """Wins of each unit from how often the positive entries of each case win against the negative ones of each case.
 
     ``kernel`` (U, U) holds that number for every two cases, so that the wins in a unit with weights w are

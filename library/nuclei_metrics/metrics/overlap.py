@@ -36,7 +36,7 @@ def aggregated_jaccard(units: Units) -> Scores:
     the one whose first pixel comes first (row by row), then the smaller one. For an empty prediction the first of
     those codes says 0, the second stops with an error; for two empty sides both divide 0 by 0.
     """
-    return quotient(units, "aji")
+    return _quotient(units, "aji")
 
 
 def aggregated_jaccard_plus(units: Units) -> Scores:
@@ -50,7 +50,7 @@ def aggregated_jaccard_plus(units: Units) -> Scores:
     from the code of HoVer-Net (Graham et al., Medical Image Analysis 58, 2019), which stops or says NaN if sides are
     empty.
     """
-    return quotient(units, "aji_plus")
+    return _quotient(units, "aji_plus")
 
 
 def dice1(units: Units) -> Scores:
@@ -62,7 +62,7 @@ def dice1(units: Units) -> Scores:
     0 if one side is empty; undefined "no-instances" if both are (NaN in published codes), "points-only" for points.
     The "DICE" of HoVer-Net (Graham et al., Medical Image Analysis 58, 2019).
     """
-    return quotient(units, "dice1")
+    return _quotient(units, "dice1")
 
 
 def dice2(units: Units) -> Scores:
@@ -75,7 +75,7 @@ def dice2(units: Units) -> Scores:
     both are, "points-only" for points. Vu et al., Frontiers in Bioengineering and Biotechnology 7, 2019 (CPM 2017);
     the "DICE2" of HoVer-Net.
     """
-    return quotient(units, "dice2")
+    return _quotient(units, "dice2")
 
 
 def splits(units: Units) -> Scores:
@@ -106,7 +106,7 @@ def merges(units: Units) -> Scores:
     return total(units, "merges")
 
 
-def quotient(units: Units, name: str) -> Scores:
+def _quotient(units: Units, name: str) -> Scores:
     """Numerator / denominator of a score; 0 if a unit has instances and the denominator is 0."""
     numerator, denominator = units.sum(name).T
     score = ratio(numerator, denominator, code("no-instances"))
@@ -159,22 +159,22 @@ def count_overlaps(cases: JoinedCases, assignment: Matches) -> dict[str, Int64]:
     """
     table, bounds, pairs = cases.table, (cases.reference_bound, cases.prediction_bound), cases.pair_bound()
     areas = table.reference_area_px, table.prediction_area_px
-    foreground = compare_foregrounds(cases)
+    foreground = _compare_foregrounds(cases)
     area = sum(sum_cases(of_side, bound) for of_side, bound in zip(areas, bounds, strict=True))
     paired = sum_cases(assignment.intersection_px, np.searchsorted(assignment.reference_index, bounds[0]))
     left, right, shared = table.reference_index, table.prediction_index, table.intersection_px
     outside = foreground.outside_px
     return {
-        "aji": jaccard_sums(cases),
+        "aji": _jaccard_sums(cases),
         "aji_plus": np.stack([paired, area - paired], axis=1),
         "dice1": np.stack([2 * foreground.shared_px, sum(foreground.side_px)], axis=1),
         "dice2": np.stack([2 * sum_cases(shared, pairs), sum_cases(areas[0][left] + areas[1][right], pairs)], axis=1),
-        "splits": sum_cases(has_several(right, left, shared, cases.reference_rank, outside[1]), bounds[0]),
-        "merges": sum_cases(has_several(left, right, shared, cases.prediction_rank, outside[0]), bounds[1]),
+        "splits": sum_cases(_has_several(right, left, shared, cases.reference_rank, outside[1]), bounds[0]),
+        "merges": sum_cases(_has_several(left, right, shared, cases.prediction_rank, outside[0]), bounds[1]),
     }
 
 
-def jaccard_sums(cases: JoinedCases) -> Int64:
+def _jaccard_sums(cases: JoinedCases) -> Int64:
     """Numerator and denominator of the aggregated Jaccard index of each case, (K, 2)."""
     table, union = cases.table, cases.table.union_px()
     iou = table.intersection_px / union  # equal fractions give equal floats
@@ -188,7 +188,7 @@ def jaccard_sums(cases: JoinedCases) -> Int64:
     return np.stack([shared, sum_cases(union[best], of_case) + lonely], axis=1)
 
 
-def has_several(
+def _has_several(
     index: Int32, partner_index: Int32, intersection_px: Int64, partner_rank: Int64, outside_px: Int64
 ) -> Bool:
     """Whether each partner has at least two instances assigned to it, bool (N,).
@@ -201,7 +201,7 @@ def has_several(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Foregrounds:
+class _Foregrounds:
     """The pixels in any nucleus of a side, and how many of each instance lie outside those of the other side.
 
     side_px       of each case: of the reference and of the prediction, int64 (K,) each
@@ -214,7 +214,7 @@ class Foregrounds:
     outside_px: tuple[Int64, Int64]
 
 
-def compare_foregrounds(cases: JoinedCases) -> Foregrounds:
+def _compare_foregrounds(cases: JoinedCases) -> _Foregrounds:
     """Compare the foregrounds of both sides; from the table alone unless instances overlap on their own side."""
     table = cases.table
     outside = table.reference_area_px.copy(), table.prediction_area_px.copy()
@@ -223,18 +223,18 @@ def compare_foregrounds(cases: JoinedCases) -> Foregrounds:
         np.subtract.at(outside[1], table.prediction_index, table.intersection_px)
         annotated = sum_cases(table.reference_area_px, cases.reference_bound)
         predicted = sum_cases(table.prediction_area_px, cases.prediction_bound)
-        return Foregrounds((annotated, predicted), sum_cases(table.intersection_px, cases.pair_bound()), outside)
-    left, right = foreground(cases.reference), foreground(cases.prediction)
+        return _Foregrounds((annotated, predicted), sum_cases(table.intersection_px, cases.pair_bound()), outside)
+    left, right = _foreground(cases.reference), _foreground(cases.prediction)
     *_, start, stop = overlaps(left.run_start, left.run_stop, right.run_start, right.run_stop)
     ends = np.concatenate([[0], np.cumsum(cases.shapes_yx[:, 0])]) * cases.reference.shape_yx[1]
     annotated, predicted, shared = (
         np.diff(region.pixels_before(ends)) for region in (left, right, Region(start, stop))
     )
     beyond = outside[0] - right.pixels_of(cases.reference), outside[1] - left.pixels_of(cases.prediction)
-    return Foregrounds((annotated, predicted), shared, beyond)
+    return _Foregrounds((annotated, predicted), shared, beyond)
 
 
-def foreground(instances: Instances) -> Region:
+def _foreground(instances: Instances) -> Region:
     """The pixels that belong to any instance."""
     return Region(*merge_runs(instances.run_start, instances.run_stop))
 
@@ -341,7 +341,7 @@ MARGIN = 1 + 1e-9  # of a search whose rounding is not ours; what it finds is me
 WholeNumbers = npt.NDArray[np.integer[Any]]
 
 
-def count_objects(cases: JoinedCases, runs: Sequence[SortedRuns] = ()) -> dict[str, npt.NDArray[Any]]:
+def count_objects(cases: JoinedCases, runs: Sequence[_SortedRuns] = ()) -> dict[str, npt.NDArray[Any]]:
     """The sums of each of K cases, (K, 2); every object has a pixel, unless a side is points.
 
     runs  of the reference of each case, then of the prediction of each, if they are sorted already
@@ -366,23 +366,23 @@ def count_objects(cases: JoinedCases, runs: Sequence[SortedRuns] = ()) -> dict[s
     covered[left[covering]] = True
     for of_side, index, rows in zip(dice, (left, right), best, strict=True):
         of_side[index[rows]] = 2 * shared[rows] / (areas[0][left[rows]] + areas[1][right[rows]])
-    objects, distances = np.diff(bounds[0]) + np.diff(bounds[1]), object_distances(cases, best, runs)
+    objects, distances = np.diff(bounds[0]) + np.diff(bounds[1]), _object_distances(cases, best, runs)
     return {
         "object_f1": np.stack([2 * sum_cases(covered, bounds[0]), objects], axis=1),
         "object_area": np.stack(list(map(sum_cases, areas, bounds)), axis=1),
-        "object_dice": np.stack(list(map(exact_sums, areas, dice, bounds)), axis=1),
-        "object_hausdorff": np.stack(list(map(exact_sums, areas, distances, bounds)), axis=1),
+        "object_dice": np.stack(list(map(_exact_sums, areas, dice, bounds)), axis=1),
+        "object_hausdorff": np.stack(list(map(_exact_sums, areas, distances, bounds)), axis=1),
     }
 
 
-def exact_sums(area_px: Int64, score: Float64, bound: Int64) -> Float64:
+def _exact_sums(area_px: Int64, score: Float64, bound: Int64) -> Float64:
     """Sum of area times score over the objects of each case, rounded once: the same in any order; (K,)."""
     products = (area_px * score).tolist()
     return np.array([math.fsum(products[first:last]) for first, last in pairwise(bound.tolist())])
 
 
-def object_distances(
-    cases: JoinedCases, best: tuple[Int64, Int64], runs: Sequence[SortedRuns] = ()
+def _object_distances(
+    cases: JoinedCases, best: tuple[Int64, Int64], runs: Sequence[_SortedRuns] = ()
 ) -> tuple[Float64, Float64]:
     """Distance of each object to its best one, else to the nearest one of the case, px, float64 (N,) and (M,).
 
@@ -392,7 +392,7 @@ def object_distances(
     case = np.concatenate([cases.reference_case(), cases.prediction_case()])
     distance = np.hypot(*(cases.shapes_yx - 1).T)[case]  # of cases in which a side is empty
     if len(reference.run_start) and len(prediction.run_start):
-        shapes = shapes_of_runs(runs) if runs else shapes_of(reference, prediction)
+        shapes = _shapes_of_runs(runs) if runs else shapes_of(reference, prediction)
         left, right = table.reference_index, table.prediction_index + len(reference)
         rows = distinct(np.concatenate(best))
         measured = np.ones(len(case), np.bool_)
@@ -409,7 +409,7 @@ def object_distances(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shapes:
+class _Shapes:
     """The runs of many instances; those of instance i are ``bound[i]`` to ``bound[i + 1]``, row by row.
 
     row, first, last  integer (R,): the run covers the columns ``first`` to ``last`` of its row; squared distances in
@@ -440,7 +440,7 @@ class Shapes:
         return np.asarray(self.begin[self.offset[instance] + np.clip(row - self.top[instance], 0, heights)])
 
 
-class SortedRuns(Protocol):
+class _SortedRuns(Protocol):
     """The runs of the instances of one image; those of instance i are ``bound[i]`` to ``bound[i + 1]``, row by row."""
 
     @property
@@ -452,7 +452,7 @@ class SortedRuns(Protocol):
         ...
 
 
-def shapes_of(reference: Instances, prediction: Instances) -> Shapes:
+def shapes_of(reference: Instances, prediction: Instances) -> _Shapes:
     """The instances of both sides: first those of the reference, then those of the prediction."""
     height, width = reference.shape_yx
     instance = np.concatenate([reference.run_instance, prediction.run_instance + np.int32(len(reference))])
@@ -463,18 +463,18 @@ def shapes_of(reference: Instances, prediction: Instances) -> Shapes:
     stop.sort()
     line, runs = start // width, np.bincount(instance, minlength=len(reference) + len(prediction))
     row = line - np.repeat(np.arange(len(runs)) * height, runs)
-    return shapes_from(row, start - line * width, stop - line * width - 1, runs, height**2 + width**2)
+    return _shapes_from(row, start - line * width, stop - line * width - 1, runs, height**2 + width**2)
 
 
-def shapes_of_runs(images: Sequence[SortedRuns]) -> Shapes:
+def _shapes_of_runs(images: Sequence[_SortedRuns]) -> _Shapes:
     """The instances of several images, image by image. Rows and columns count from the corner of their image."""
     shapes_yx = [image.shape_yx for image in images]
     row, begin, end = map(np.concatenate, zip(*(image.columns() for image in images), strict=True))
     runs = np.concatenate([np.diff(image.bound) for image in images])
-    return shapes_from(row, begin, end - 1, runs, max(height**2 + width**2 for height, width in shapes_yx))
+    return _shapes_from(row, begin, end - 1, runs, max(height**2 + width**2 for height, width in shapes_yx))
 
 
-def shapes_from(row: WholeNumbers, first: WholeNumbers, last: WholeNumbers, runs: Int64, largest: int) -> Shapes:
+def _shapes_from(row: WholeNumbers, first: WholeNumbers, last: WholeNumbers, runs: Int64, largest: int) -> _Shapes:
     """Shapes with so many runs each, of which no squared distance is larger than ``largest``."""
     bound = np.concatenate([[0], np.cumsum(runs)])
     top = row[bound[:-1]].astype(np.int64)
@@ -482,7 +482,7 @@ def shapes_from(row: WholeNumbers, first: WholeNumbers, last: WholeNumbers, runs
     in_row = np.bincount(row + np.repeat(offset[:-1] - top, runs), minlength=offset[-1])
     dtype = np.int32 if largest < 1 << 31 else np.int64
     begin = np.cumsum(in_row) - in_row
-    return Shapes(row.astype(dtype), first.astype(dtype), last.astype(dtype), bound, top, offset, begin)
+    return _Shapes(row.astype(dtype), first.astype(dtype), last.astype(dtype), bound, top, offset, begin)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -493,7 +493,7 @@ class Search:
     references  how many of the objects, from the first, belong to the reference; both sides of a case have one
     """
 
-    shapes: Shapes
+    shapes: _Shapes
     case: Int64
     references: int
 
@@ -502,25 +502,25 @@ class Search:
         positions = self.positions()
         fitting = np.empty(len(sources), np.int64)
         for here, there in self.sides(sources):
-            tree = tree_of(positions[there])
+            tree = _tree_of(positions[there])
             fitting[here] = tree.query(positions[sources[here]], p=np.inf)[1] + there.start
         return fitting
 
     def nearest_squared(self, sources: Int64, reached: WholeNumbers) -> WholeNumbers:
         """Squared distance of each source to the nearest object, px^2, (K,).
 
-        Objects are measured in the order of a bound that their distance does not fall below (``extents``), until that
+        Objects are measured in the order of a bound that their distance does not fall below (``_extents``), until that
         of the next one is no nearer than the nearest so far. Of objects with the same pixels one is measured.
 
         reached  squared distance to one object, the nearer the better, (K,)
 
         Raises ``TooManyPairs`` above ``MOST_MEASURED`` pairs.
         """
-        boxes = np.column_stack([extents(self.shapes), self.case * float(FAR)])
+        boxes = np.column_stack([_extents(self.shapes), self.case * float(FAR)])
         nearest, measured = reached.copy(), 0
         for here, there in self.sides(sources):
-            targets = different_shapes(self.shapes, there, self.case)
-            tree = tree_of(boxes[targets])
+            targets = _different_shapes(self.shapes, there, self.case)
+            tree = _tree_of(boxes[targets])
             known, number = 0, FIRST_MEASURED
             while len(here):
                 still = []
@@ -557,14 +557,14 @@ class Search:
                 yield here, others
 
 
-def tree_of(points: Float64) -> Any:
+def _tree_of(points: Float64) -> Any:
     """A search tree for the nearest of points. scipy is imported here, since ``explain`` starts without it."""
     from scipy.spatial import cKDTree
 
     return cKDTree(points)
 
 
-def extents(shapes: Shapes) -> Float64:
+def _extents(shapes: _Shapes) -> Float64:
     """How far each object reaches to either side along ``CALIPER_STEPS_YX``, px, (K, 16).
 
     Two objects are at least as far apart as any of these differ, because the outermost pixel of each has a pixel of the
@@ -579,7 +579,7 @@ def extents(shapes: Shapes) -> Float64:
     return np.stack(columns, axis=1)
 
 
-def different_shapes(shapes: Shapes, objects: slice, case: Int64) -> Int64:
+def _different_shapes(shapes: _Shapes, objects: slice, case: Int64) -> Int64:
     """Drop the objects that have the same pixels as one before them in their case."""
     index = np.arange(objects.start, objects.stop)
     looks = np.column_stack([shapes.boxes()[index], np.diff(shapes.bound)[index], case[index]])
@@ -595,7 +595,7 @@ def different_shapes(shapes: Shapes, objects: slice, case: Int64) -> Int64:
     return index[~repeated]
 
 
-def hausdorff_squared(shapes: Shapes, one: Int64, other: Int64, *, enough: WholeNumbers | None = None) -> WholeNumbers:
+def hausdorff_squared(shapes: _Shapes, one: Int64, other: Int64, *, enough: WholeNumbers | None = None) -> WholeNumbers:
     """Squared Hausdorff distance of the pixel sets of each pair of instances, px^2, (T,).
 
     enough  (T,): a pair that is farther apart is not measured to the end; its result is at least this
@@ -611,15 +611,15 @@ def hausdorff_squared(shapes: Shapes, one: Int64, other: Int64, *, enough: Whole
         # The outermost pixel of an object is at least as far from the other one as that one's outermost pixel is.
         outside = (boxes[ends[:, 1]] - boxes[ends[:, 0]]) * np.array([1, -1, 1, -1], boxes.dtype)
         beyond = np.stack([outside.max(axis=1), (-outside).max(axis=1)], axis=1).clip(0) ** 2
-        directed = farthest_squared(
+        directed = _farthest_squared(
             shapes, ends.reshape(-1), ends[:, ::-1].reshape(-1), beyond.reshape(-1), np.repeat(limit, 2)
         )
         squared[part] = directed.reshape(-1, 2).max(axis=1)
     return squared
 
 
-def farthest_squared(
-    shapes: Shapes, sources: Int64, targets: Int64, squared: WholeNumbers, enough: WholeNumbers
+def _farthest_squared(
+    shapes: _Shapes, sources: Int64, targets: Int64, squared: WholeNumbers, enough: WholeNumbers
 ) -> WholeNumbers:
     """Squared distance from its target of the pixel of each source that is farthest from it, px^2, (T,).
 
@@ -629,20 +629,20 @@ def farthest_squared(
     Most pixels need no measuring: a run of the target gives an upper bound to the distance of any pixel. In each source
     the piece with the highest bound is measured; what has no higher bound than that is then out.
     """
-    pieces = pieces_of_sources(shapes, sources, targets)
-    upper = upper_bounds(shapes, pieces, (0,))
+    pieces = _pieces_of_sources(shapes, sources, targets)
+    upper = _upper_bounds(shapes, pieces, (0,))
     for offsets in (COARSE, FINE):
         pieces, upper = contenders(pieces, upper, squared, enough)
-        raise_by_ends(squared, shapes, *highest(pieces, upper))
+        _raise_by_ends(squared, shapes, *highest(pieces, upper))
         pieces, upper = contenders(pieces, upper, squared, enough)
-        upper = np.minimum(upper, upper_bounds(shapes, pieces, offsets))
-    pieces, upper = raise_by_ends(squared, shapes, *contenders(pieces, upper, squared, enough))
-    raise_by_ends(squared, shapes, *every_pixel(*contenders(pieces, upper, squared, enough)))
+        upper = np.minimum(upper, _upper_bounds(shapes, pieces, offsets))
+    pieces, upper = _raise_by_ends(squared, shapes, *contenders(pieces, upper, squared, enough))
+    _raise_by_ends(squared, shapes, *_every_pixel(*contenders(pieces, upper, squared, enough)))
     return squared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pieces:
+class _Pieces:
     """Pixels of sources: the columns ``first`` to ``last`` of a row. All (S,), sorted by task.
 
     task    which source and target
@@ -658,22 +658,22 @@ class Pieces:
     near: Int64
 
 
-def choose(pieces: Pieces, chosen: Int64) -> Pieces:
+def _choose(pieces: _Pieces, chosen: Int64) -> _Pieces:
     """Some of the pieces, by their indices."""
-    return Pieces(*(getattr(pieces, field.name)[chosen] for field in fields(Pieces)))
+    return _Pieces(*(getattr(pieces, field.name)[chosen] for field in fields(_Pieces)))
 
 
-def pieces_of_sources(shapes: Shapes, sources: Int64, targets: Int64) -> Pieces:
+def _pieces_of_sources(shapes: _Shapes, sources: Int64, targets: Int64) -> _Pieces:
     """Take all runs of the sources as the first pieces."""
     begin, end = shapes.bound[sources], shapes.bound[sources + 1]
     runs = expand(begin, end)
     task = np.repeat(np.arange(len(sources)), end - begin)
     row, target = shapes.row[runs], targets[task]
     near = np.minimum(shapes.first_from(target, row), shapes.bound[target + 1] - 1)
-    return Pieces(task, target, row, shapes.first[runs], shapes.last[runs], near)
+    return _Pieces(task, target, row, shapes.first[runs], shapes.last[runs], near)
 
 
-def upper_bounds(shapes: Shapes, pieces: Pieces, offsets: Sequence[int]) -> WholeNumbers:
+def _upper_bounds(shapes: _Shapes, pieces: _Pieces, offsets: Sequence[int]) -> WholeNumbers:
     """A squared distance that no pixel of each piece exceeds: that of its farther end from a run of the target."""
     bounds = []
     low, high = shapes.bound[pieces.target], shapes.bound[pieces.target + 1] - 1
@@ -685,15 +685,15 @@ def upper_bounds(shapes: Shapes, pieces: Pieces, offsets: Sequence[int]) -> Whol
 
 
 def contenders(
-    pieces: Pieces, upper: WholeNumbers, squared: WholeNumbers, enough: WholeNumbers
-) -> tuple[Pieces, WholeNumbers]:
+    pieces: _Pieces, upper: WholeNumbers, squared: WholeNumbers, enough: WholeNumbers
+) -> tuple[_Pieces, WholeNumbers]:
     """The pieces that may still raise the result of their task, and their bounds."""
     hurdle = np.where(squared < enough, squared, np.iinfo(squared.dtype).max)
     chosen = np.flatnonzero(upper > hurdle[pieces.task])
-    return choose(pieces, chosen), upper[chosen]
+    return _choose(pieces, chosen), upper[chosen]
 
 
-def highest(pieces: Pieces, upper: WholeNumbers) -> tuple[Pieces, WholeNumbers]:
+def highest(pieces: _Pieces, upper: WholeNumbers) -> tuple[_Pieces, WholeNumbers]:
     """For each task its piece with the highest bound, and that bound."""
     if len(upper) == 0:
         return pieces, upper
@@ -701,12 +701,12 @@ def highest(pieces: Pieces, upper: WholeNumbers) -> tuple[Pieces, WholeNumbers]:
     top = np.repeat(np.maximum.reduceat(upper, begin), np.diff(np.append(begin, len(upper))))
     best = np.flatnonzero(upper == top)
     best = best[np.append(True, pieces.task[best[1:]] != pieces.task[best[:-1]])]
-    return choose(pieces, best), upper[best]
+    return _choose(pieces, best), upper[best]
 
 
-def raise_by_ends(
-    squared: WholeNumbers, shapes: Shapes, pieces: Pieces, upper: WholeNumbers
-) -> tuple[Pieces, WholeNumbers]:
+def _raise_by_ends(
+    squared: WholeNumbers, shapes: _Shapes, pieces: _Pieces, upper: WholeNumbers
+) -> tuple[_Pieces, WholeNumbers]:
     """Raise the result of each task by measuring both ends of pieces; returns the parts that may lie farther away.
 
     The distance from a run falls up to its first column and rises from its last one. So up to the column in which the
@@ -740,12 +740,12 @@ def raise_by_ends(
     some = np.flatnonzero(between <= until)
     farthest = ((ends + pieces.last - pieces.first)[some] / 2 * MARGIN) ** 2
     rest = replace(pieces, first=between.astype(pieces.first.dtype), last=until.astype(pieces.first.dtype))
-    return choose(rest, some), np.minimum(upper[some], farthest.astype(upper.dtype))
+    return _choose(rest, some), np.minimum(upper[some], farthest.astype(upper.dtype))
 
 
-def every_pixel(pieces: Pieces, upper: WholeNumbers) -> tuple[Pieces, WholeNumbers]:
+def _every_pixel(pieces: _Pieces, upper: WholeNumbers) -> tuple[_Pieces, WholeNumbers]:
     """Cut each piece into its single pixels; each pixel keeps the upper bound of its piece."""
     number = (pieces.last - pieces.first).astype(np.int64) + 1
     of_piece = np.repeat(np.arange(len(number)), number)
     column = (expand(np.zeros_like(number), number) + pieces.first[of_piece]).astype(pieces.first.dtype)
-    return replace(choose(pieces, of_piece), first=column, last=column), upper[of_piece]
+    return replace(_choose(pieces, of_piece), first=column, last=column), upper[of_piece]

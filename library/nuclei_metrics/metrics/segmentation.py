@@ -29,9 +29,9 @@ def pair_mean(units: Units, measure: Measure) -> Scores:
     return where_spaced(metric.ratio(units.sum(measure).sum(axis=(1, 2)), counts.tp, counts.undefined), measure)
 
 
-def class_pair_mean(units: Units, measure: Measure, class_id: int) -> Scores:
+def _class_pair_mean(units: Units, measure: Measure, class_id: int) -> Scores:
     """Mean of a measure over the matched pairs whose reference has the class. Undefined if there is none."""
-    total, number = units.sum(measure)[:, class_id - 1].sum(axis=1), pairs_of_class(units)[:, class_id - 1]
+    total, number = units.sum(measure)[:, class_id - 1].sum(axis=1), _pairs_of_class(units)[:, class_id - 1]
     return where_spaced(metric.ratio(total, number, hits(units, class_id).undefined), measure)
 
 
@@ -40,7 +40,7 @@ def class_mean(units: Units, measure: Measure) -> Scores:
 
     Undefined if nothing matched.
     """
-    total, number = units.sum(measure).sum(axis=2), pairs_of_class(units)
+    total, number = units.sum(measure).sum(axis=2), _pairs_of_class(units)
     parts = [
         metric.ratio(total[:, index], number[:, index], metric.code("nothing-matched"))
         for index in range(number.shape[1])
@@ -48,7 +48,7 @@ def class_mean(units: Units, measure: Measure) -> Scores:
     return where_spaced(metric.mean_of(parts, hits(units).undefined), measure)
 
 
-def pair_median(units: Units, measure: Measure) -> Scores:
+def _pair_median(units: Units, measure: Measure) -> Scores:
     """Median of a measure over all matched pairs; of an even number, the mean of the two in the middle.
 
     Undefined if nothing matched.
@@ -60,7 +60,7 @@ def pair_median(units: Units, measure: Measure) -> Scores:
     return where_spaced(metric.scores(value, counts.tp > 0, counts.undefined), measure)
 
 
-def pairs_of_class(units: Units) -> Int64:
+def _pairs_of_class(units: Units) -> Int64:
     """Matched pairs by class of the reference, int64 (B, C)."""
     number: Int64 = matched(units).sum(axis=2)
     return number
@@ -79,7 +79,7 @@ def is_distance(measure: str) -> bool:
     return measure.endswith(("_px", "_um"))
 
 
-def measure_properties(measure: Measure) -> dict[str, Any]:
+def _measure_properties(measure: Measure) -> dict[str, Any]:
     """What the metrics of a measure declare: a missing case costs the diagonal of the image if it is a distance."""
     if measure == "area_ratio":
         return {"better": "one", "highest": math.inf, "worst": None}
@@ -89,7 +89,7 @@ def measure_properties(measure: Measure) -> dict[str, Any]:
     return {"better": "lower", "highest": math.inf, "worst": f"diagonal_{unit}", "unit": unit}
 
 
-def if_measured(choice: MetricChoice, measure: Measure) -> Iterable[metric.Variant]:
+def _if_measured(choice: MetricChoice, measure: Measure) -> Iterable[metric.Variant]:
     return [metric.Variant()] if measure in choice.measures else []
 
 
@@ -98,17 +98,17 @@ SEGMENTATION = tuple(
         path=("segmentation", *path),
         page=f"segmentation.{measure}",
         evaluate=partial(formula, measure=measure),
-        each=(partial(if_measured, measure=measure),),
+        each=(partial(_if_measured, measure=measure),),
         outlines=measure not in metric.OF_POINTS,
-        symmetric=measure != "area_ratio" and formula in (pair_mean, pair_median),
-        **measure_properties(measure),
+        symmetric=measure != "area_ratio" and formula in (pair_mean, _pair_median),
+        **_measure_properties(measure),
     )
     for measure in MEASURES
     for path, formula in (
         ((measure,), pair_mean),
         ((f"{measure}_class_mean",), class_mean),
-        ((f"{measure}_median",), pair_median),
-        (("per_class", "<class>", measure), class_pair_mean),
+        ((f"{measure}_median",), _pair_median),
+        (("per_class", "<class>", measure), _class_pair_mean),
     )
 )
 
@@ -127,17 +127,17 @@ def panoptic_quality(units: Units, class_id: int = 0, present: ClassPresence = "
     Undefined "no-instances" if the class occurs in neither reference nor prediction. Kirillov et al., CVPR 2019, Eq. 1.
     """
     counts = hits(units, class_id)
-    quality = metric.ratio(2 * iou_sum(units, class_id), 2 * counts.tp + counts.fp + counts.fn, counts.undefined)
+    quality = metric.ratio(2 * _iou_sum(units, class_id), 2 * counts.tp + counts.fp + counts.fn, counts.undefined)
     return if_present(units, quality, present, class_id)
 
 
-def segmentation_quality(units: Units, class_id: int = 0) -> Scores:
+def _segmentation_quality(units: Units, class_id: int = 0) -> Scores:
     """Segmentation quality of one class, SQ = iou_sum / tp, in [0, 1]. Undefined without a true positive."""
     counts = hits(units, class_id)
-    return metric.ratio(iou_sum(units, class_id), counts.tp, counts.undefined)
+    return metric.ratio(_iou_sum(units, class_id), counts.tp, counts.undefined)
 
 
-def recognition_quality(units: Units, class_id: int = 0, present: ClassPresence = "either") -> Scores:
+def _recognition_quality(units: Units, class_id: int = 0, present: ClassPresence = "either") -> Scores:
     """Recognition quality of one class, RQ = tp / (tp + fp/2 + fn/2), in [0, 1]: F1 of detection and
     classification.
 
@@ -146,19 +146,19 @@ def recognition_quality(units: Units, class_id: int = 0, present: ClassPresence 
     return if_present(units, f1(hits(units, class_id)), present, class_id)
 
 
-def mean_over_classes(units: Units, formula: Callable[..., Scores], **arguments: Any) -> Scores:
+def _mean_over_classes(units: Units, formula: Callable[..., Scores], **arguments: Any) -> Scores:
     """Mean over the classes for which it is defined, in [0, 1]. Undefined if there is none."""
     parts = [formula(units, class_id=class_id, **arguments) for class_id in class_ids(units)]
     return metric.mean_of(parts, hits(units).undefined)
 
 
-def iou_sum(units: Units, class_id: int) -> Float64:
+def _iou_sum(units: Units, class_id: int) -> Float64:
     """Sum of the IoU of all matched pairs of each unit (0), or of those whose sides both have the class, (B,)."""
     total = units.sum("iou")
     return np.asarray(total[:, class_id - 1, 1] if class_id else total.sum(axis=(1, 2)))
 
 
-def where_present(choice: MetricChoice) -> Iterable[metric.Variant]:
+def _where_present(choice: MetricChoice) -> Iterable[metric.Variant]:
     """The rule ``aggregation.class_present`` as an argument."""
     return [metric.Variant(arguments={"present": choice.class_present})]
 
@@ -166,12 +166,12 @@ def where_present(choice: MetricChoice) -> Iterable[metric.Variant]:
 PANOPTIC = tuple(
     metric.Metric(path=("panoptic", *path, name), evaluate=evaluate, outlines=True, **properties)
     for name, formula, properties in (
-        ("pq", panoptic_quality, {"each": (where_present,), **OF_BOTH}),
-        ("sq", segmentation_quality, {"symmetric": True}),
-        ("rq", recognition_quality, {"each": (where_present,), **OF_BOTH}),
+        ("pq", panoptic_quality, {"each": (_where_present,), **OF_BOTH}),
+        ("sq", _segmentation_quality, {"symmetric": True}),
+        ("rq", _recognition_quality, {"each": (_where_present,), **OF_BOTH}),
     )
     for path, evaluate in (
-        ((), partial(mean_over_classes, formula=formula)),
+        ((), partial(_mean_over_classes, formula=formula)),
         (("binary",), formula),
         (("per_class", "<class>"), formula),
     )
@@ -236,26 +236,26 @@ def has_size(area_px: Int64 | Float64, limits: Range) -> Bool:
     return np.asarray((area_px >= limits[0]) & (area_px <= limits[1]))
 
 
-def size_recall(units: Units, size: int, limits: Range) -> Scores:
+def _size_recall(units: Units, size: int, limits: Range) -> Scores:
     """Share of the reference nuclei of a size that were found, in [0, 1]; classes are ignored.
 
     Undefined "no-reference" if no reference nucleus has the size.
     """
-    return metric.ratio(pairs_inside(units, limits), references(units, size), why_none(units, size))
+    return metric.ratio(_pairs_inside(units, limits), references(units, size), _why_none(units, size))
 
 
-def size_iou(units: Units, size: int, limits: Range) -> Scores:
+def _size_iou(units: Units, size: int, limits: Range) -> Scores:
     """Mean IoU of the matched pairs whose reference nucleus has the size, in [0, 1]; classes are ignored.
 
     Undefined if there is none.
     """
-    total = pairs_inside(units, limits, units.table.pairs.measures["iou"])
-    score = metric.ratio(total, pairs_inside(units, limits), hits(units).undefined)
-    reason = np.where((score.reason > 0) & (references(units, size) == 0), why_none(units, size), score.reason)
+    total = _pairs_inside(units, limits, units.table.pairs.measures["iou"])
+    score = metric.ratio(total, _pairs_inside(units, limits), hits(units).undefined)
+    reason = np.where((score.reason > 0) & (references(units, size) == 0), _why_none(units, size), score.reason)
     return Scores(score.value, reason)
 
 
-def size_average_precision(units: Units, size: int, limits: Range) -> Scores:
+def _size_average_precision(units: Units, size: int, limits: Range) -> Scores:
     """COCO's mAP of the nuclei of a size: mean over the IoU thresholds and the classes, in [0, 1].
 
     Other reference nuclei are ignored: so is a prediction that takes one of them, which it may only if no free nucleus
@@ -267,16 +267,16 @@ def size_average_precision(units: Units, size: int, limits: Range) -> Scores:
     if probability is None or said is None:
         return metric.undefined(len(units), "no-probability")
     many = units.sum("size_nuclei")[:, size]
-    areas = [size_class_areas(units, size, class_id, said, probability) for class_id in range(1, 1 + many.shape[1])]
+    areas = [_size_class_areas(units, size, class_id, said, probability) for class_id in range(1, 1 + many.shape[1])]
     parts = [
         metric.scores(area, of_class > 0, metric.code("no-reference"))
         for areas_of_class, of_class in zip(areas, many.T, strict=True)
         for area in areas_of_class
     ]
-    return metric.mean_of(parts, why_none(units, size))
+    return metric.mean_of(parts, _why_none(units, size))
 
 
-def size_class_areas(
+def _size_class_areas(
     units: Units, size: int, class_id: int, said: npt.NDArray[np.int8], probability: Float64
 ) -> list[Float64]:
     """COCO's areas of the nuclei of a size and a class at each IoU threshold, (B,) each."""
@@ -294,7 +294,7 @@ def size_class_areas(
     return areas
 
 
-def pairs_inside(units: Units, limits: Range, values: Float64 | None = None) -> Float64:
+def _pairs_inside(units: Units, limits: Range, values: Float64 | None = None) -> Float64:
     """How many matched pairs of each unit have a reference nucleus of the size, or the sum of their values, (B,)."""
     pairs = units.table.pairs
     if pairs.area_px is None:
@@ -310,7 +310,7 @@ def references(units: Units, size: int) -> Int64:
     return np.asarray(units.sum("size_nuclei")[:, size].sum(axis=1))
 
 
-def why_none(units: Units, size: int) -> metric.Reasons:
+def _why_none(units: Units, size: int) -> metric.Reasons:
     """Say why no reference nucleus has the size: "no-instances" if there is no nucleus at all."""
     return np.where(hits(units).all_nuclei == 0, metric.code("no-instances"), metric.code("no-reference"))
 
@@ -318,7 +318,7 @@ def why_none(units: Units, size: int) -> metric.Reasons:
 RECALL: dict[str, Any] = {"missed": "worse", "empty": metric.Empty("no-instances", 0, "no-reference", 0)}
 
 
-def each_size(choice: MetricChoice) -> Iterable[metric.Variant]:
+def _each_size(choice: MetricChoice) -> Iterable[metric.Variant]:
     names: Mapping[str, Range] = choice.sizes_px
     return [
         metric.Variant({"<size>": name}, {"size": index, "limits": limits})
@@ -327,13 +327,15 @@ def each_size(choice: MetricChoice) -> Iterable[metric.Variant]:
 
 
 SIZES = (
-    metric.Metric(path=("sizes", "<size>", "recall"), evaluate=size_recall, each=(each_size,), outlines=True, **RECALL),
-    metric.Metric(path=("sizes", "<size>", "iou"), evaluate=size_iou, each=(each_size,), outlines=True),
+    metric.Metric(
+        path=("sizes", "<size>", "recall"), evaluate=_size_recall, each=(_each_size,), outlines=True, **RECALL
+    ),
+    metric.Metric(path=("sizes", "<size>", "iou"), evaluate=_size_iou, each=(_each_size,), outlines=True),
     metric.Metric(
         path=("sizes", "<size>", "coco_map_iou<thresholds>"),
         page="sizes.coco_map",
-        evaluate=size_average_precision,
-        each=(each_size,),
+        evaluate=_size_average_precision,
+        each=(_each_size,),
         outlines=True,
         by_rule=False,
         spurious="worse",

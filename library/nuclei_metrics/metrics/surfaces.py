@@ -75,8 +75,8 @@ def surface_measures(
     within = limit = None
     if tolerance_px is not None:
         within = np.zeros(pairs, np.int64)
-        limit = squared_tolerance(tolerance_px)
-    for batch, directions in nearest_in_batches(reference, prediction):
+        limit = _squared_tolerance(tolerance_px)
+    for batch, directions in _nearest_in_batches(reference, prediction):
         maximum[batch] = np.sqrt(np.maximum(*(nearest.largest() for nearest in directions)), dtype=np.float64)
         there, back = (nearest.sorted() for nearest in directions)
         quantile[batch] = np.maximum(there.percentile(percentile), back.percentile(percentile))
@@ -93,7 +93,7 @@ def surface_measures(
     )
 
 
-def squared_tolerance(tolerance_px: Float64) -> Int64:
+def _squared_tolerance(tolerance_px: Float64) -> Int64:
     """The largest squared distance within each tolerance, px^2."""
     return np.minimum(np.floor(tolerance_px**2 * (1 + TOLERANCE_ROUNDING)), FARTHEST_SQUARED).astype(np.int64)
 
@@ -107,8 +107,8 @@ def length_within(reference: Contours, prediction: Contours, tolerance_px: Float
     whole numbers, so that no order changes a digit. ``tolerance_px`` is the tau of each pair.
     """
     pieces = np.zeros((2, 2, len(tolerance_px)), np.int64)  # within, all; straight, diagonal
-    limit = squared_tolerance(tolerance_px)
-    for batch, directions in nearest_in_batches(reference.points, prediction.points):
+    limit = _squared_tolerance(tolerance_px)
+    for batch, directions in _nearest_in_batches(reference.points, prediction.points):
         for side, nearest in zip((reference, prediction), directions, strict=True):
             row, points = np.arange(len(nearest.squared))[:, None], side.points
             real = row < nearest.size
@@ -146,16 +146,16 @@ class Nearest:
         """The largest squared distance of each pair, int64 (K,)."""
         return np.asarray(self.squared.max(axis=0), np.int64)
 
-    def sorted(self) -> SortedNearest:
+    def sorted(self) -> _SortedNearest:
         """The same sorted. It costs most of what is measured on them: call it once."""
         padding = np.arange(len(self.squared))[:, None] >= self.size
         rows = np.where(padding, np.iinfo(self.squared.dtype).max, self.squared).T.copy()
         rows.sort(axis=1)
-        return SortedNearest(rows, self.size)
+        return _SortedNearest(rows, self.size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SortedNearest:
+class _SortedNearest:
     """The squared distances of ``Nearest``, sorted: the order of the pixels is forgotten, so it changes no digit.
 
     squared  integer (K, A), px^2, ascending; behind the first ``size[k]`` of row k is the largest number of the type,
@@ -186,7 +186,7 @@ class SortedNearest:
         return np.asarray(np.count_nonzero(self.squared <= limit[:, None], axis=1), np.int64)
 
 
-def nearest_in_batches(
+def _nearest_in_batches(
     reference: Boundaries, prediction: Boundaries
 ) -> Iterator[tuple[Int64, tuple[Nearest, Nearest]]]:
     """Distances from reference to prediction and back, for all pairs of entries, a batch of pairs at a time.
@@ -198,7 +198,7 @@ def nearest_in_batches(
     small = sizes[0] * sizes[1] <= TREE_ENTRIES
     for pair in np.flatnonzero(~small).tolist():
         batch = np.array([pair])
-        yield batch, nearest_by_tree(reference.points_of(pair), prediction.points_of(pair))
+        yield batch, _nearest_by_tree(reference.points_of(pair), prediction.points_of(pair))
     pairs = np.flatnonzero(small)
     larger = np.maximum(*sizes)[pairs]
     order = np.argsort(larger, kind="stable")
@@ -208,12 +208,12 @@ def nearest_in_batches(
         width = int(PADDING * larger[first]) + 4  # pairs of about one size; points are padded to the largest
         last = min(int(np.searchsorted(larger, width, side="right")), first + max(1, STEP_ENTRIES // width))
         batch = pairs[first:last]
-        there, back = nearest_squared(padded(reference, batch), padded(prediction, batch))
+        there, back = _nearest_squared(_padded(reference, batch), _padded(prediction, batch))
         yield batch, (Nearest(there, sizes[0][batch]), Nearest(back, sizes[1][batch]))
         first = last
 
 
-def padded(boundaries: Boundaries, batch: Int64) -> npt.NDArray[np.int32]:
+def _padded(boundaries: Boundaries, batch: Int64) -> npt.NDArray[np.int32]:
     """Points of each pair as columns, (2, A, K); short columns repeat their last point, which changes no minimum."""
     size = boundaries.size[batch]
     within = np.minimum(np.arange(size.max())[:, None], size - 1)
@@ -221,7 +221,7 @@ def padded(boundaries: Boundaries, batch: Int64) -> npt.NDArray[np.int32]:
     return boundaries.points_yx.take(within, axis=1)
 
 
-def nearest_squared(p: npt.NDArray[np.int32], q: npt.NDArray[np.int32]) -> tuple[Squares, Squares]:
+def _nearest_squared(p: npt.NDArray[np.int32], q: npt.NDArray[np.int32]) -> tuple[Squares, Squares]:
     """Squared distance of each point to the nearest one of the other side: (A, K) for (2, A, K), and (B, K).
 
     Computed in the smallest integer type that holds the squares: exact, and twice as fast each time it halves.
@@ -248,7 +248,7 @@ def nearest_squared(p: npt.NDArray[np.int32], q: npt.NDArray[np.int32]) -> tuple
     return nearest_p, nearest_q
 
 
-def nearest_by_tree(p: npt.NDArray[np.int32], q: npt.NDArray[np.int32]) -> tuple[Nearest, Nearest]:
+def _nearest_by_tree(p: npt.NDArray[np.int32], q: npt.NDArray[np.int32]) -> tuple[Nearest, Nearest]:
     """Both directions of one pair with very many points, (A, 2) and (B, 2)."""
     p, q = p.astype(np.int64), q.astype(np.int64)
     there, back = (((a - b[scipy.spatial.cKDTree(b).query(a)[1]]) ** 2).sum(axis=1) for a, b in ((p, q), (q, p)))

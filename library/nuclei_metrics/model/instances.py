@@ -94,7 +94,7 @@ class Instances:
         """
         if self.point_yx is not None:
             y, x = self.point_yx.T
-            return np.lexsort((*keys_of_nature(self), x, y))
+            return np.lexsort((*_keys_of_nature(self), x, y))
         first, areas = self.first_pixels(), self.areas_px()
         order = np.lexsort((areas, first))
         same = (first[order[1:]] == first[order[:-1]]) & (areas[order[1:]] == areas[order[:-1]])
@@ -103,7 +103,7 @@ class Instances:
             return order
         tied = np.zeros(len(self), np.bool_)
         tied[order[1:][same]] = tied[order[:-1][same]] = True
-        return np.lexsort((*keys_of_nature(self), rank_of_pixels(self, tied), areas, first))
+        return np.lexsort((*_keys_of_nature(self), _rank_of_pixels(self, tied), areas, first))
 
     def position_rank(self) -> Int64:
         """The index of each instance in ``position_order``, int64 (N,)."""
@@ -166,19 +166,19 @@ def join_instances(parts: Sequence[Instances], shape_yx: tuple[int, int]) -> Ins
         run_start=start[order],
         run_stop=joined("run_stop", np.int64)[order],
         run_instance=(joined("run_instance", np.int32) + first)[order],
-        probability=concatenated_or_none([part.probability for part in parts if len(part)]),
+        probability=_concatenated_or_none([part.probability for part in parts if len(part)]),
         point_yx=np.concatenate(points) if parts and len(points) == len(parts) else None,
-        class_probability=concatenated_or_none([part.class_probability for part in parts if len(part)]),
+        class_probability=_concatenated_or_none([part.class_probability for part in parts if len(part)]),
     )
 
 
-def concatenated_or_none(arrays: Sequence[Float64 | None]) -> Float64 | None:
+def _concatenated_or_none(arrays: Sequence[Float64 | None]) -> Float64 | None:
     """Arrays one after the other; None if there are none, or if one of them is None."""
     known = [array for array in arrays if array is not None]
     return np.concatenate(known) if known and len(known) == len(arrays) else None
 
 
-def keys_of_nature(instances: Instances) -> list[npt.NDArray[Any]]:
+def _keys_of_nature(instances: Instances) -> list[npt.NDArray[Any]]:
     """Keys of ``np.lexsort`` that order instances with the same position: the last one counts first."""
     keys: list[npt.NDArray[Any]] = [instances.class_id]
     if instances.probability is not None:
@@ -188,7 +188,7 @@ def keys_of_nature(instances: Instances) -> list[npt.NDArray[Any]]:
     return keys
 
 
-def rank_of_pixels(instances: Instances, wanted: Bool) -> Int64:
+def _rank_of_pixels(instances: Instances, wanted: Bool) -> Int64:
     """A rank of each instance by its pixels, equal for equal sets of pixels, int64 (N,); 0 where it is not needed.
 
     Of two sets the one that has the first pixel in which they differ comes first.

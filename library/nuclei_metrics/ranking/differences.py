@@ -61,7 +61,7 @@ class Differences:
 
         Infinite if the mean is 0. Decided is here: the interval does not hold 0.
         """
-        return units_that_decide(self.effect, self.level)
+        return _units_that_decide(self.effect, self.level)
 
 
 def paired_differences(
@@ -74,7 +74,7 @@ def paired_differences(
     margin  differences up to here do not matter, 0 or more
 
     With n units in common, mean m and standard deviation s of the differences, the interval is m ± t s / sqrt(n), t of
-    Student's distribution with n - 1 degrees of freedom (see ``half_width``). It is equivalent if it lies inside
+    Student's distribution with n - 1 degrees of freedom (see ``_half_width``). It is equivalent if it lies inside
     ±margin; else better or worse if it does not hold 0; else undecided. Without an interval (fewer than 5 units in
     common) undecided.
 
@@ -101,10 +101,10 @@ def paired_differences(
         size = np.clip(np.abs(np.where(known, signed[team], 0.0)), 1, np.finfo(np.float64).max)
         apart = np.where(np.abs(apart) <= SCORE_ROUNDING * size, 0.0, apart)
         ahead[row] = np.where(number > 0, (known * (np.sign(apart) + 1) / 2).sum(axis=1) / enough, np.nan)
-    least = negligible(values)
+    least = _negligible(values)
     spread = np.where(spread <= least, 0.0, spread)
     mean = np.where(np.abs(mean) <= least, 0.0, mean)
-    half = half_width(units, mean, spread, level / pairs)
+    half = _half_width(units, mean, spread, level / pairs)
     low, high = mean - half, mean + half
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = np.where(mean == 0, 0.0, mean / spread)
@@ -114,12 +114,12 @@ def paired_differences(
     return Differences(chosen, units.astype(np.int64), mean, low, high, effect, ahead, verdict, level / pairs)
 
 
-def negligible(values: Float64) -> float:
+def _negligible(values: Float64) -> float:
     """Compute up to where differences of values, float64 (T, G), differ from 0 by rounding only."""
     return 1e-12 * max(float(np.nanmax(np.abs(values), initial=0.0)), 1e-300)
 
 
-def units_that_decide(effect: Float64, level: float) -> Float64:
+def _units_that_decide(effect: Float64, level: float) -> Float64:
     """Compute the fewest units, 5 or more, in which an interval does not hold 0 with probability 0.8, float64 (…).
 
     effect  the mean in standard deviations; units are infinite where it is 0, NaN where it is NaN
@@ -127,7 +127,7 @@ def units_that_decide(effect: Float64, level: float) -> Float64:
     By Student's noncentral distribution; above 2,000 units by Guenther's approximation to it (The American Statistician
     35, 1981).
 
-    >>> units_that_decide(np.array([0.3, -1.0, 0.0]), 0.05)
+    >>> _units_that_decide(np.array([0.3, -1.0, 0.0]), 0.05)
     array([90., 10., inf])
     """
     normal = -scipy.special.ndtri(level / 2)
@@ -149,7 +149,7 @@ def units_that_decide(effect: Float64, level: float) -> Float64:
     return needed
 
 
-def half_width(units: Float64, mean: Float64, spread: Float64, level: float) -> Float64:
+def _half_width(units: Float64, mean: Float64, spread: Float64, level: float) -> Float64:
     """Compute half the width of the interval of a mean difference from the standard deviation of the differences.
 
     NaN for too few units.
@@ -202,7 +202,7 @@ def better_in_samples(
     first, second = np.triu_indices(len(values), 1)
     known, each = ~np.isnan(values), np.eye(len(values))
     complete = bool(known.all())
-    least, sign = negligible(values), 1.0 if higher_is_better else -1.0
+    least, sign = _negligible(values), 1.0 if higher_is_better else -1.0
 
     def count_better(weights: Int64) -> Float64:
         drawn = weights.astype(np.float64)
@@ -224,7 +224,7 @@ def better_in_samples(
             variance = np.maximum(squares - total * mean, 0.0) / np.maximum(units - 1, 1)
             spread = np.sqrt(np.where(variance <= 1e-14 * squares, 0.0, variance))
             mean, spread = (np.where(np.abs(array) <= least, 0.0, array) for array in (centre + mean, spread))
-            half = half_width(units, mean, spread, level / len(first))
+            half = _half_width(units, mean, spread, level / len(first))
             beyond = np.abs(mean) + half > margin  # not inside ± margin
             better += (beyond & (mean - half > 0)) @ each[other] + (beyond & (mean + half < 0)) @ each[one]
         return better
@@ -259,13 +259,13 @@ def wins_in_samples(values: Float64, *, higher_is_better: bool, test: Test, leve
     if len(compared) < 2 or len(used) == 0:
         return wins
     if test == "friedman_nemenyi":
-        of_compared: Wins = partial(nemenyi_wins, significance.rank_in_units(cost), level)
+        of_compared: Wins = partial(_nemenyi_wins, significance.rank_in_units(cost), level)
     else:
-        of_compared = WilcoxonWins(cost, level, keep=len(compared) ** 2 * len(used) * 4 * columns <= 2 * BYTES_KEPT)
+        of_compared = _WilcoxonWins(cost, level, keep=len(compared) ** 2 * len(used) * 4 * columns <= 2 * BYTES_KEPT)
     return wins
 
 
-def nemenyi_wins(doubled: Int64, level: float, weights: Int64) -> Int64:
+def _nemenyi_wins(doubled: Int64, level: float, weights: Int64) -> Int64:
     """Count wins in samples by Friedman and Nemenyi, from twice the ranks in units, (N, T), which no sample changes."""
     teams, number = doubled.shape[1], weights.sum(axis=1)
     sums = weights @ doubled
@@ -305,7 +305,7 @@ def behind(sums: Int64, width: Float64) -> Int64:
     return np.asarray((last - smaller) * np.isfinite(width)[:, None])
 
 
-class WilcoxonWins:
+class _WilcoxonWins:
     """Wilcoxon's signed ranks of all pairs with Holm's correction, in many samples.
 
     The sum of the ranks that the first of a pair has won is the number of pairs of units u <= v whose differences add

@@ -149,16 +149,16 @@ def lock_pairs(margins: Float64) -> Bool:
     [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
     """
     wins = margins > EQUAL
-    locked = wins & ~on_cycles(wins)
+    locked = wins & ~_on_cycles(wins)
     rest = wins & ~locked
     while rest.any():
         equal = rest & (margins >= margins[rest].max() - EQUAL)
-        locked |= equal & ~on_cycles(locked | equal)
+        locked |= equal & ~_on_cycles(locked | equal)
         rest &= ~equal
-    return reach(locked)
+    return _reach(locked)
 
 
-def on_cycles(edges: Bool) -> Bool:
+def _on_cycles(edges: Bool) -> Bool:
     """Mark the edges of a graph that lie on a cycle: both ends can be reached from each other."""
     _, part = scipy.sparse.csgraph.connected_components(
         scipy.sparse.csr_array(edges), directed=True, connection="strong"
@@ -166,7 +166,7 @@ def on_cycles(edges: Bool) -> Bool:
     return np.asarray(edges & (part[:, None] == part))
 
 
-def reach(edges: Bool) -> Bool:
+def _reach(edges: Bool) -> Bool:
     """Mark which team can be reached from which along edges, bool (T, T)."""
     reached = edges
     while True:
@@ -324,7 +324,7 @@ def rank_teams(
             raise ValueError(f"{method} needs the matrix of significant differences")
         known, by_wins = has_value(table), method == "test_then_rank"
         others = np.asarray(known.all(axis=1) | (missing == "worst"))
-        values = number_of_wins(test_matrix if by_wins else np.swapaxes(test_matrix, 1, 2), known, others)
+        values = _number_of_wins(test_matrix if by_wins else np.swapaxes(test_matrix, 1, 2), known, others)
         if by_wins:  # of one team alone 0
             values = values / max(1, int(others.sum()) - 1)
         higher_is_better = np.full(len(table.columns), by_wins)
@@ -336,13 +336,13 @@ def rank_teams(
             ahead = lock_pairs(majority_margins(units.by_unit, table.weights)).sum(axis=0).astype(np.float64)
     else:
         values = table.overall
-    ranks = rank_columns(
+    ranks = _rank_columns(
         values, method, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance
     )
-    combined = combine_ranks(ranks, method=method, weights=table.weights)
+    combined = _combine_ranks(ranks, method=method, weights=table.weights)
     if ahead is not None:
         combined = np.where(np.isnan(combined), np.nan, ahead)
-    position = rank_combined(combined, len(table.columns), method=method, ties=ties)
+    position = _rank_combined(combined, len(table.columns), method=method, ties=ties)
     gaps = find_gaps(table)
     by_gap = method in BY_RANKS_IN_UNITS and missing == "unranked"
     return Ranking(
@@ -352,7 +352,7 @@ def rank_teams(
         rank_by_column=ranks,
         combined=combined,
         position=position,
-        why=reasons_unranked(table, values, position, gaps if by_gap else gaps[..., :0]),
+        why=_reasons_unranked(table, values, position, gaps if by_gap else gaps[..., :0]),
         left_out=gaps.sum(axis=-1),
         is_sum=method == "sum_of_ranks",
     )
@@ -377,14 +377,14 @@ def positions_of(
     ...              ties="min", missing="worst").tolist()
     [1.0, 2.0]
     """
-    ranks = rank_columns(
+    ranks = _rank_columns(
         values, method, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance
     )
-    combined = combine_ranks(ranks, method=method, weights=weights)
-    return rank_combined(combined, values.shape[-1], method=method, ties=ties)
+    combined = _combine_ranks(ranks, method=method, weights=weights)
+    return _rank_combined(combined, values.shape[-1], method=method, ties=ties)
 
 
-def rank_combined(combined: Float64, columns: int, *, method: RankingMethod, ties: Ties) -> Float64:
+def _rank_combined(combined: Float64, columns: int, *, method: RankingMethod, ties: Ties) -> Float64:
     """Rank the combined numbers. Of better_teams in one column they are ranks already, whole numbers."""
     if method == "better_teams" and columns == 1:
         return np.round(combined)
@@ -392,14 +392,14 @@ def rank_combined(combined: Float64, columns: int, *, method: RankingMethod, tie
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class UnitValues:
+class _UnitValues:
     """What is averaged over units: by_unit float64 (T, K, G), higher_is_better bool (K,)."""
 
     by_unit: Float64
     higher_is_better: Bool
 
 
-def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing: Missing) -> UnitValues:
+def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing: Missing) -> _UnitValues:
     """Return the values of units that a method aggregates: those of the table, or the ranks in each unit.
 
     Ranks are those of rank_then_aggregate and ranked_pairs: NaN where no team has a value; and everywhere for a team
@@ -414,14 +414,14 @@ def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing
     if table.by_unit is None:
         raise ValueError("the values of units are not known")
     if method not in BY_RANKS_IN_UNITS:
-        return UnitValues(table.by_unit, table.higher_is_better)
+        return _UnitValues(table.by_unit, table.higher_is_better)
     values = np.where(table.higher_is_better[:, None], -table.by_unit, table.by_unit)
     if missing == "unranked":
         values[find_gaps(table).any(axis=(1, 2))] = np.nan
     in_unit = np.moveaxis(values, 0, -1)
     unit_ranks = rank_values(in_unit, higher_is_better=False, ties=ties, missing=missing, tolerance=SCORE_ROUNDING)
     ranks = np.where(np.isnan(in_unit).all(axis=-1, keepdims=True), np.nan, unit_ranks)
-    return UnitValues(np.moveaxis(ranks, -1, 0), np.zeros(len(table.columns), np.bool_))
+    return _UnitValues(np.moveaxis(ranks, -1, 0), np.zeros(len(table.columns), np.bool_))
 
 
 def aggregate_units(by_unit: Float64, aggregate: Aggregate) -> Float64:
@@ -439,7 +439,7 @@ def aggregate_units(by_unit: Float64, aggregate: Aggregate) -> Float64:
     return np.where(number > 0, total / np.maximum(number, 1), np.nan)
 
 
-def number_of_wins(matrix: npt.NDArray[np.int8], known: Bool, others: Bool) -> Float64:
+def _number_of_wins(matrix: npt.NDArray[np.int8], known: Bool, others: Bool) -> Float64:
     """Count the others that each team is significantly better than, float64 (T, K); NaN where not ``known``.
 
     matrix  int8 (K, T, T), 1 where the row is better
@@ -447,13 +447,13 @@ def number_of_wins(matrix: npt.NDArray[np.int8], known: Bool, others: Bool) -> F
     others  bool (T,), which teams count
 
     >>> matrix = np.array([[[0, 1, 1], [-1, 0, 0], [-1, 0, 0]]], np.int8)
-    >>> number_of_wins(matrix, np.ones((3, 1), bool), np.ones(3, bool)).tolist()
+    >>> _number_of_wins(matrix, np.ones((3, 1), bool), np.ones(3, bool)).tolist()
     [[2.0], [0.0], [0.0]]
     """
     return np.where(known, (matrix == 1)[:, :, others].sum(axis=-1).T, np.nan)
 
 
-def rank_columns(
+def _rank_columns(
     values: Float64, method: RankingMethod, *, higher_is_better: Bool, ties: Ties, missing: Missing, tolerance: float
 ) -> Float64:
     """Rank the teams in each column, float64 (..., T, K) as the values; NaN for teams that are not ranked.
@@ -476,7 +476,7 @@ def rank_columns(
     return np.where(np.isnan(ranks), np.nan, 1 + np.where(absent, others, values))
 
 
-def combine_ranks(ranks: Float64, *, method: RankingMethod, weights: Float64) -> Float64:
+def _combine_ranks(ranks: Float64, *, method: RankingMethod, weights: Float64) -> Float64:
     """Combine the ranks of each team in columns, (..., K), into one number, float64 (...); NaN from NaN."""
     if method == "absolute":
         return ranks[..., 0].copy()
@@ -501,7 +501,7 @@ def find_gaps(table: ScoreTable) -> Bool:
     return np.asarray(absent & ~absent.all(axis=0))
 
 
-def reasons_unranked(table: ScoreTable, values: Float64, position: Float64, gaps: Bool) -> dict[str, str]:
+def _reasons_unranked(table: ScoreTable, values: Float64, position: Float64, gaps: Bool) -> dict[str, str]:
     """Say why teams have no position. Units are counted, not named: their names may be hidden from participants.
 
     gaps  bool (T, K, G), units whose lack was enough; G is 0 where only columns count

@@ -79,7 +79,7 @@ class PairwiseTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Friedman:
+class _Friedman:
     """Friedman's statistic with its p-value, and where that comes from."""
 
     statistic: float
@@ -88,7 +88,7 @@ class Friedman:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PairTests:
+class _PairTests:
     """The tests of all pairs of T teams.
 
     p_values  float64 (T, T)
@@ -102,7 +102,7 @@ class PairTests:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SignedRanks:
+class _SignedRanks:
     """Signed ranks of P pairs of teams in N units. All pairs: in the order of ``np.triu_indices(T, 1)``.
 
     differing    int64 (P,), units in which the two differ
@@ -167,14 +167,14 @@ def compare_teams(
     p_values = np.full((len(values), len(values)), np.nan)
     better = np.zeros(p_values.shape, np.int8)
     units = cost.shape[1]
-    undefined = why_no_test(cost)
+    undefined = _why_no_test(cost)
     friedman, critical = None, None
     by_pairs: Distribution | None = None
     if undefined is None:
         doubled = rank_in_units(cost)
         chance = rank_sums(doubled, draws=draws)
         friedman = friedman_test(doubled, chance)
-        pairs = nemenyi(doubled, chance) if test == "friedman_nemenyi" else SIGNED_RANK_TESTS[test](cost)
+        pairs = _nemenyi(doubled, chance) if test == "friedman_nemenyi" else SIGNED_RANK_TESTS[test](cost)
         by_pairs = pairs.how
         told_apart = np.minimum(pairs.p_values, pairs.p_values.T) <= level * AT_LEVEL
         if test == "friedman_nemenyi":
@@ -201,11 +201,11 @@ def compare_teams(
         critical_difference=critical,
         p_values=p_values,
         better=better,
-        cliques=find_cliques(mean_ranks, better),
+        cliques=_find_cliques(mean_ranks, better),
     )
 
 
-def why_no_test(cost: Float64) -> NoTest | None:
+def _why_no_test(cost: Float64) -> NoTest | None:
     """Say why teams cannot be tested by their values in the units that all of them have, (T, N); None if they can."""
     teams, units = cost.shape
     if teams < 2:
@@ -230,7 +230,7 @@ def ex_aequo_positions(comparison: PairwiseTest) -> Float64:
     return positions
 
 
-def find_cliques(mean_ranks: Float64, better: Int8) -> tuple[tuple[int, ...], ...]:
+def _find_cliques(mean_ranks: Float64, better: Int8) -> tuple[tuple[int, ...], ...]:
     """Find the bars of a critical-difference diagram, ``PairwiseTest.cliques``. Teams without a mean rank are in none.
 
     Under Nemenyi these are all maximal groups of teams that do not differ, since only the difference of mean ranks
@@ -256,13 +256,13 @@ def rank_in_units(cost: Float64) -> Int64:
     Equal values get their average rank.
     """
     order = np.argsort(cost.T, axis=1)
-    begins = begin_groups(np.take_along_axis(cost.T, order, axis=1), rounding_of(cost))
+    begins = _begin_groups(np.take_along_axis(cost.T, order, axis=1), rounding_of(cost))
     doubled = np.empty(order.shape, np.int64)
     np.put_along_axis(doubled, order, (2 * number_ties(begins, "average")).astype(np.int64), axis=1)
     return doubled
 
 
-def friedman_test(doubled: Int64, chance: RankSums | None = None) -> Friedman:
+def friedman_test(doubled: Int64, chance: _RankSums | None = None) -> _Friedman:
     """Test k teams in N units by Friedman's chi-square, corrected for ties: 0, and p 1, if all values are equal.
 
     doubled  int64 (N, k), twice the ranks in each unit
@@ -274,22 +274,22 @@ def friedman_test(doubled: Int64, chance: RankSums | None = None) -> Friedman:
 
     >>> doubled = np.array([[2, 4], [2, 4], [4, 2], [3, 3]])
     >>> friedman_test(doubled)  # 2 wins, 1 loss, 1 equal: 1 / 3
-    Friedman(statistic=0.3333333333333333, p_value=0.5637028616507731, how='approximation')
+    _Friedman(statistic=0.3333333333333333, p_value=0.5637028616507731, how='approximation')
     >>> friedman_test(doubled, rank_sums(doubled))  # one of three, or none, is lost or won in all cases
-    Friedman(statistic=0.3333333333333333, p_value=1.0, how='exact')
+    _Friedman(statistic=0.3333333333333333, p_value=1.0, how='exact')
     """
     units, teams = doubled.shape
     spread = sum((total - units * (teams + 1)) ** 2 for total in doubled.sum(axis=0).tolist())
     possible = int(((doubled - (teams + 1)) ** 2).sum())
     if possible == 0:
-        return Friedman(0.0, 1.0, "exact")
+        return _Friedman(0.0, 1.0, "exact")
     statistic = (teams - 1) * spread / possible
     if chance is None:
-        return Friedman(statistic, float(scipy.special.chdtrc(teams - 1, statistic)), "approximation")
-    return Friedman(statistic, chance.spread_tail(spread), chance.how)
+        return _Friedman(statistic, float(scipy.special.chdtrc(teams - 1, statistic)), "approximation")
+    return _Friedman(statistic, chance.spread_tail(spread), chance.how)
 
 
-def nemenyi(doubled: Int64, chance: RankSums | None = None) -> PairTests:
+def _nemenyi(doubled: Int64, chance: _RankSums | None = None) -> _PairTests:
     """Test all pairs of k teams in N units as Nemenyi does, by the difference of their sums of ranks.
 
     p is the probability that the largest difference of two sums is as large: that of ``chance``. Without it, that the
@@ -300,12 +300,12 @@ def nemenyi(doubled: Int64, chance: RankSums | None = None) -> PairTests:
     ahead = sums - sums[:, None]
     sign = np.sign(ahead).astype(np.int8)
     if chance is not None:
-        return PairTests(chance.width_tail(np.abs(ahead)), sign, chance.how)
+        return _PairTests(chance.width_tail(np.abs(ahead)), sign, chance.how)
     p_values = np.zeros(int(ahead.max()) + 1)
     p_values[ahead[ahead >= 0]] = 1
     distinct = np.flatnonzero(p_values)
     p_values[distinct] = range_tail(np.sqrt(3 / (units * teams * (teams + 1))) * distinct, teams)
-    return PairTests(p_values[np.abs(ahead)], sign)
+    return _PairTests(p_values[np.abs(ahead)], sign)
 
 
 @lru_cache(maxsize=1024)
@@ -346,31 +346,31 @@ def range_tail(width: Float64, number: int) -> Float64:
 # --- Wilcoxon ---------------------------------------------------------------------------------------------------------
 
 
-def wilcoxon_holm(cost: Float64) -> PairTests:
+def wilcoxon_holm(cost: Float64) -> _PairTests:
     """Test all pairs of teams, float64 (T, N), by Wilcoxon's signed ranks, two-sided, with Holm's correction."""
-    signed = rank_pairs(cost)
-    p_values = correct_holm(two_sided(signed))
+    signed = _rank_pairs(cost)
+    p_values = _correct_holm(_two_sided(signed))
     how: Distribution = "exact" if (signed.differing <= EXACT_UNITS).all() else "approximation"
-    return PairTests(fill_pairs(p_values, p_values, 1.0), who_is_ahead(signed), how)
+    return _PairTests(_fill_pairs(p_values, p_values, 1.0), _who_is_ahead(signed), how)
 
 
-def wilcoxon_one_sided(cost: Float64) -> PairTests:
+def wilcoxon_one_sided(cost: Float64) -> _PairTests:
     """Test all pairs by Wilcoxon's signed ranks for "the row is better than the column": normal, with continuity."""
-    signed = rank_pairs(cost)
+    signed = _rank_pairs(cost)
     more = signed.doubled_won / 2 - signed.doubled_sum / 4
-    spread = standard_deviation(signed)
+    spread = _standard_deviation(signed)
     first_better = np.where(signed.differing, scipy.special.ndtr((0.5 - more) / spread), 1)
     second_better = np.where(signed.differing, scipy.special.ndtr((0.5 + more) / spread), 1)
-    return PairTests(fill_pairs(first_better, second_better, 1.0), who_is_ahead(signed))
+    return _PairTests(_fill_pairs(first_better, second_better, 1.0), _who_is_ahead(signed))
 
 
-SIGNED_RANK_TESTS: dict[Test, Callable[[Float64], PairTests]] = {
+SIGNED_RANK_TESTS: dict[Test, Callable[[Float64], _PairTests]] = {
     "wilcoxon_holm": wilcoxon_holm,
     "wilcoxon_one_sided": wilcoxon_one_sided,
 }
 
 
-def rank_pairs(cost: Float64) -> SignedRanks:
+def _rank_pairs(cost: Float64) -> _SignedRanks:
     """Rank the differences of all pairs of teams, float64 (T, N); a unit is won by the lower cost."""
     teams, units = cost.shape
     rounding, at_once = rounding_of(cost), max(1, SORTED_AT_ONCE // units)
@@ -383,7 +383,7 @@ def rank_pairs(cost: Float64) -> SignedRanks:
     )
 
 
-def rank_differences(difference: Float64, rounding: float) -> SignedRanks:
+def rank_differences(difference: Float64, rounding: float) -> _SignedRanks:
     """Rank the leads of the first team of each pair over the second in each unit, float64 (P, N).
 
     One sort does it: the lowest bit of |difference| holds who won. Units in which the two are equal get no rank.
@@ -399,22 +399,22 @@ def rank_differences(difference: Float64, rounding: float) -> SignedRanks:
     bits.sort(axis=1)
     won = bits & np.uint64(1)
     ordered = (bits ^ won).view(np.float64)
-    begins = begin_groups(ordered, rounding)
+    begins = _begin_groups(ordered, rounding)
     tied = ~begins.all(axis=1) | (ordered[:, 0] <= rounding)
-    ranks = SignedRanks(  # the ranks are 1, 2, 3, …; floats hold the sums
+    ranks = _SignedRanks(  # the ranks are 1, 2, 3, …; floats hold the sums
         differing=np.full(pairs, units),
         doubled_won=(won.astype(np.float64) @ np.arange(2.0, 2 * units + 1, 2)).astype(np.int64),
         ties=np.zeros(pairs, np.int64),
         pattern=np.full(pairs, 2**units - 1 if units <= EXACT_UNITS else 0),
     )
     if tied.any():
-        of_tied = rank_tied(won[tied].view(np.int64), ordered[tied], begins[tied], rounding)
+        of_tied = _rank_tied(won[tied].view(np.int64), ordered[tied], begins[tied], rounding)
         for field in fields(ranks):
             getattr(ranks, field.name)[tied] = getattr(of_tied, field.name)
     return ranks
 
 
-def rank_tied(won: Int64, ordered: Float64, begins: Bool, rounding: float) -> SignedRanks:
+def _rank_tied(won: Int64, ordered: Float64, begins: Bool, rounding: float) -> _SignedRanks:
     """Rank differences of which some are tied or 0, (P, N): which are won, how large they are, where ties begin."""
     pairs, units = won.shape
     start = np.flatnonzero(begins)
@@ -427,7 +427,7 @@ def rank_tied(won: Int64, ordered: Float64, begins: Bool, rounding: float) -> Si
     last = min(units, EXACT_UNITS)  # the differing units are among the last ones, or too many
     dropped = np.maximum(last - (units - equal), 0)
     pattern = np.where(units - equal <= last, begins[:, -last:] @ (1 << np.arange(last)) >> dropped, 0)
-    return SignedRanks(
+    return _SignedRanks(
         differing=units - equal,
         doubled_won=np.add.reduceat(np.add.reduceat(won.ravel(), start) * doubled * ranked, first_group),
         ties=np.add.reduceat((size**3 - size) * ranked, first_group),
@@ -435,10 +435,10 @@ def rank_tied(won: Int64, ordered: Float64, begins: Bool, rounding: float) -> Si
     )
 
 
-def two_sided(signed: SignedRanks) -> Float64:
+def _two_sided(signed: _SignedRanks) -> Float64:
     """Compute two-sided p-values of pairs, float64 (P,): exact where ``compare_teams`` says so, else normal."""
     won, lost = signed.doubled_won, signed.doubled_sum - signed.doubled_won
-    p_values: Float64 = 2 * scipy.special.ndtr(-np.abs(won - lost) / 4 / standard_deviation(signed))
+    p_values: Float64 = 2 * scipy.special.ndtr(-np.abs(won - lost) / 4 / _standard_deviation(signed))
     exact = np.flatnonzero(signed.differing <= EXACT_UNITS)
     if len(exact) == 0:
         return p_values
@@ -450,7 +450,7 @@ def two_sided(signed: SignedRanks) -> Float64:
     return p_values
 
 
-def standard_deviation(signed: SignedRanks) -> Float64:
+def _standard_deviation(signed: _SignedRanks) -> Float64:
     """Compute that of the ranks won, sqrt(n (n + 1) (2 n + 1) / 24 - ties / 48), float64 (P,); 1 without ranks."""
     number = signed.differing
     variance = number * (number + 1) * (2 * number + 1) / 24 - signed.ties / 48
@@ -476,16 +476,16 @@ def exact_tail(pattern: int, number: int) -> Float64:
     return tail
 
 
-def who_is_ahead(signed: SignedRanks) -> Int8:
-    """Say who of each pair has won more than half of the sum of ranks, as in ``PairTests.ahead``."""
+def _who_is_ahead(signed: _SignedRanks) -> Int8:
+    """Say who of each pair has won more than half of the sum of ranks, as in ``_PairTests.ahead``."""
     ahead = np.sign(2 * signed.doubled_won - signed.doubled_sum)
-    return fill_pairs(ahead, -ahead, 0.0).astype(np.int8)
+    return _fill_pairs(ahead, -ahead, 0.0).astype(np.int8)
 
 
-def fill_pairs(above: npt.NDArray[Any], below: npt.NDArray[Any], diagonal: float) -> Float64:
+def _fill_pairs(above: npt.NDArray[Any], below: npt.NDArray[Any], diagonal: float) -> Float64:
     """Fill a table of teams against teams, float64 (T, T), with values above its diagonal, (P,), and below it.
 
-    >>> fill_pairs(np.array([1, 2, 3]), np.array([4, 5, 6]), 0).tolist()
+    >>> _fill_pairs(np.array([1, 2, 3]), np.array([4, 5, 6]), 0).tolist()
     [[0.0, 1.0, 2.0], [4.0, 0.0, 3.0], [5.0, 6.0, 0.0]]
     """
     teams = (1 + math.isqrt(1 + 8 * len(above))) // 2
@@ -495,10 +495,10 @@ def fill_pairs(above: npt.NDArray[Any], below: npt.NDArray[Any], diagonal: float
     return np.where(is_above.T, mirrored.T, square)
 
 
-def correct_holm(p_values: Float64) -> Float64:
+def _correct_holm(p_values: Float64) -> Float64:
     """Correct M p-values by Holm, float64 (M,): the smallest times M, the next times M - 1, …; never descending.
 
-    >>> correct_holm(np.array([0.25, 0.0625, 0.5])).tolist()
+    >>> _correct_holm(np.array([0.25, 0.0625, 0.5])).tolist()
     [0.5, 0.1875, 0.5]
     """
     order = np.argsort(p_values)
@@ -515,7 +515,7 @@ def rounding_of(cost: Float64) -> float:
     return VALUE_ROUNDING * float(np.abs(cost).max())
 
 
-def begin_groups(ordered: Float64, rounding: float) -> Bool:
+def _begin_groups(ordered: Float64, rounding: float) -> Bool:
     """Mark where groups of equal values begin in ascending rows, bool of the same shape (N, M)."""
     begins = np.ones(ordered.shape, np.bool_)
     np.greater(np.diff(ordered, axis=1), rounding, out=begins[:, 1:])
@@ -526,7 +526,7 @@ def begin_groups(ordered: Float64, rounding: float) -> Bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RankSums:
+class _RankSums:
     """The sums of ranks of k equally good teams: outcomes with their probabilities, (S,) each.
 
     how          exact, or drawn (monte_carlo)
@@ -544,11 +544,11 @@ class RankSums:
 
     def spread_tail(self, spread: int) -> float:
         """Probability of this spread or a larger one: Friedman's p."""
-        return float(tails(self.spread, self.probability, np.array([spread]))[0])
+        return float(_tails(self.spread, self.probability, np.array([spread]))[0])
 
     def width_tail(self, width: Int64) -> Float64:
         """Probability of each width or a larger one, float64 of the same shape: the p of a pair of teams."""
-        return tails(self.width, self.probability, width)
+        return _tails(self.width, self.probability, width)
 
     def critical_width(self, level: float) -> int | None:
         """The smallest width whose probability is at most the level; None if there is none."""
@@ -560,7 +560,7 @@ class RankSums:
 LARGEST_INT64 = np.iinfo(np.int64).max
 
 
-def tails(outcomes: Int64, probability: Float64, values: Int64) -> Float64:
+def _tails(outcomes: Int64, probability: Float64, values: Int64) -> Float64:
     """Compute the probability of an outcome that is at least each value, float64."""
     order = np.argsort(outcomes)
     above = np.append(np.cumsum(probability[order][::-1])[::-1], 0.0)
@@ -568,7 +568,7 @@ def tails(outcomes: Int64, probability: Float64, values: Int64) -> Float64:
     return np.where(values <= outcomes.min(), 1.0, np.minimum(tail, 1.0))
 
 
-def rank_sums(doubled: Int64, *, draws: int = DRAWS) -> RankSums | None:
+def rank_sums(doubled: Int64, *, draws: int = DRAWS) -> _RankSums | None:
     """Find the distribution of sums of ranks in units with these ties; None where the approximations are used.
 
     doubled  int64 (N, k), twice the ranks of k teams in each unit, average ranks where values are equal
@@ -587,23 +587,23 @@ def rank_sums(doubled: Int64, *, draws: int = DRAWS) -> RankSums | None:
     patterns = patterns[patterns[:, 0] < patterns[:, -1]]  # where all are equal every order is the same
     both_ways = patterns, 2 * (teams + 1) - patterns[:, ::-1]  # the same sums, whether higher or lower is better
     first = min(np.ascontiguousarray(way[np.lexsort(way.T)]).tobytes() for way in both_ways)
-    return distribution_of(first, len(patterns), teams, draws)
+    return _distribution_of(first, len(patterns), teams, draws)
 
 
 @lru_cache(maxsize=32)
-def distribution_of(patterns: bytes, units: int, teams: int, draws: int) -> RankSums:
+def _distribution_of(patterns: bytes, units: int, teams: int, draws: int) -> _RankSums:
     """Find the distribution for units whose ranks, ascending, are ``patterns``, int64 (units, teams)."""
     ranks = np.frombuffer(patterns, np.int64).reshape(units, teams)
     if units == 0:  # all teams are equal in every unit: there is no order to count, however many teams
-        return described("exact", np.zeros((1, teams), np.int64), np.ones(1))
+        return _described("exact", np.zeros((1, teams), np.int64), np.ones(1))
     if teams == 2:
-        return sign_test(units)
+        return _sign_test(units)
     if teams ** (teams - 2) * units ** (teams - 1) <= SUMS:  # about the number of sums, if nothing is tied
-        sums, probability = all_sums(ranks)
-        return described("exact", sums, probability)
-    sums = drawn_sums(ranks, draws)
-    distribution = described("monte_carlo", sums, np.full(draws, 1 / (draws + 1)))
-    return RankSums(
+        sums, probability = _all_sums(ranks)
+        return _described("exact", sums, probability)
+    sums = _drawn_sums(ranks, draws)
+    distribution = _described("monte_carlo", sums, np.full(draws, 1 / (draws + 1)))
+    return _RankSums(
         "monte_carlo",
         np.append(distribution.spread, LARGEST_INT64),
         np.append(distribution.width, LARGEST_INT64),
@@ -611,22 +611,22 @@ def distribution_of(patterns: bytes, units: int, teams: int, draws: int) -> Rank
     )
 
 
-def sign_test(units: int) -> RankSums:
+def _sign_test(units: int) -> _RankSums:
     """Find the distribution of two teams that differ in some units, each of which is won or lost evenly."""
     won = np.arange(units + 1)
     ahead = np.abs(2 * won - units)
     ways = scipy.special.gammaln(units + 1) - scipy.special.gammaln(won + 1) - scipy.special.gammaln(units - won + 1)
-    return RankSums("exact", 2 * ahead**2, 2 * ahead, np.exp(ways - units * np.log(2)))
+    return _RankSums("exact", 2 * ahead**2, 2 * ahead, np.exp(ways - units * np.log(2)))
 
 
-def described(how: Distribution, sums: Int64, probability: Float64) -> RankSums:
+def _described(how: Distribution, sums: Int64, probability: Float64) -> _RankSums:
     """Describe outcomes by their doubled sums of ranks, int64 (S, k), which add up to the same in each row."""
     teams = sums.shape[1]
     spread = ((sums - sums.sum(axis=1, keepdims=True) // teams) ** 2).sum(axis=1)
-    return RankSums(how, spread, sums.max(axis=1) - sums.min(axis=1), probability)
+    return _RankSums(how, spread, sums.max(axis=1) - sums.min(axis=1), probability)
 
 
-def all_sums(ranks: Int64) -> tuple[Int64, Float64]:
+def _all_sums(ranks: Int64) -> tuple[Int64, Float64]:
     """List all sums of doubled ranks with their probabilities, (S, k) and (S,).
 
     Unit by unit, from the sums so far. Which team has which sum does not matter, so sums are kept in ascending order.
@@ -645,17 +645,17 @@ def all_sums(ranks: Int64) -> tuple[Int64, Float64]:
     return sums, probability
 
 
-def drawn_sums(ranks: Int64, draws: int) -> Int64:
+def _drawn_sums(ranks: Int64, draws: int) -> Int64:
     """Draw the order in each unit, and sum the doubled ranks, int64 (draws, k)."""
     units, teams = ranks.shape
     sums = np.zeros((draws, teams), np.int64)
-    for unit, orders in zip(ranks, drawn_orders(units, teams, draws), strict=True):
+    for unit, orders in zip(ranks, _drawn_orders(units, teams, draws), strict=True):
         sums += unit[orders]
     return sums
 
 
 @lru_cache(maxsize=2)
-def drawn_orders(units: int, teams: int, draws: int) -> npt.NDArray[np.uint8]:
+def _drawn_orders(units: int, teams: int, draws: int) -> npt.NDArray[np.uint8]:
     """Draw orders of the teams, uint8 (units, draws, teams)."""
     words = RandomIntegers(seed=SEED, stream=STREAM)
     bounds = np.full((draws, teams), 2**32)

@@ -29,7 +29,7 @@ OUTSIDE, OF = 25, 1000  # at most this share of the samples lies below an interv
 
 
 @dataclass(frozen=True, slots=True)
-class TauDistribution:
+class _TauDistribution:
     """Kendall's tau-b between the ranking in a sample and the published one, over all samples; NaN if undefined.
 
     mean, median, low  of the samples in which it is defined; at most 2.5 % of these lie below ``low``
@@ -45,7 +45,7 @@ class TauDistribution:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LeftOut:
+class _LeftOut:
     """The ranking without each unit in turn, beside the ranking by all units.
 
     positions      float64 (G, T), NaN where a team is not ranked
@@ -91,9 +91,9 @@ class Stability:
     first: Float64
     alone: Float64
     shared: Float64
-    tau: TauDistribution
+    tau: _TauDistribution
     of_units: Float64
-    left_out: LeftOut
+    left_out: _LeftOut
 
 
 def bootstrap_ranks(rank: RankSamples, position: Float64, *, units: int, samples: int, seed: int) -> Stability:
@@ -136,8 +136,8 @@ def bootstrap_ranks(rank: RankSamples, position: Float64, *, units: int, samples
         first += (is_first / np.maximum(together, 1)).sum(axis=0)
         alone += (is_first & (together == 1)).sum(axis=0)
         shared += (is_first & (together > 1)).sum(axis=0)
-        taus.append(count_pairs(position, positions).tau())
-        same.append(stand_as(position, positions))
+        taus.append(_count_pairs(position, positions).tau())
+        same.append(_stand_as(position, positions))
     occur = np.flatnonzero(counts.any(axis=0))
     counts = counts[:, occur]
     low, high = rank_intervals(occur / 2, counts)
@@ -152,21 +152,21 @@ def bootstrap_ranks(rank: RankSamples, position: Float64, *, units: int, samples
         first=first / samples,
         alone=alone / samples,
         shared=shared / samples,
-        tau=describe_taus(np.concatenate(taus), float(np.concatenate(same).mean())),
+        tau=_describe_taus(np.concatenate(taus), float(np.concatenate(same).mean())),
         of_units=of_units,
-        left_out=leave_one_unit_out(rank, of_units, units),
+        left_out=_leave_one_unit_out(rank, of_units, units),
     )
 
 
 def undrawn(position: Float64, reason: str) -> Stability:
     """The result where nothing can be drawn, such as for fewer than two units."""
-    no_units = LeftOut(np.empty((0, len(position))), np.empty(0, np.int64), np.empty(0, np.bool_))
+    no_units = _LeftOut(np.empty((0, len(position))), np.empty(0, np.int64), np.empty(0, np.bool_))
     return Stability(
         samples=0,
         reason=reason,
         ranks=np.empty(0),
         frequency=np.empty((len(position), 0)),
-        tau=TauDistribution(*[math.nan] * 5),
+        tau=_TauDistribution(*[math.nan] * 5),
         of_units=position,
         left_out=no_units,
         **dict.fromkeys(("low", "high", "unranked", "first", "alone", "shared"), np.full(len(position), np.nan)),
@@ -205,12 +205,12 @@ def sample_weights(units: int, samples: int, seed: int) -> Int16:
     )
 
 
-def leave_one_unit_out(rank: RankSamples, of_units: Float64, units: int) -> LeftOut:
+def _leave_one_unit_out(rank: RankSamples, of_units: Float64, units: int) -> _LeftOut:
     """Rank the teams without each unit, and compare with the ranking by all units, float64 (T,)."""
     parts, every_unit = blocks(units, at_once(max(len(of_units), units))), np.arange(units)
     positions = np.concatenate([rank((every_unit != every_unit[part, None]).astype(np.int64)) for part in parts])
     changed = np.concatenate([unranked_last(of_units, positions[part]).changed() for part in parts])
-    return LeftOut(positions, changed, (find_first(positions) != find_first(of_units[None])).any(axis=1))
+    return _LeftOut(positions, changed, (find_first(positions) != find_first(of_units[None])).any(axis=1))
 
 
 def find_first(positions: Float64) -> Bool:
@@ -219,12 +219,12 @@ def find_first(positions: Float64) -> Bool:
     return np.asarray(positions == best[:, None])
 
 
-def unranked_last(first: Float64, second: Float64) -> PairCounts:
+def unranked_last(first: Float64, second: Float64) -> _PairCounts:
     """Count pairs of all teams in two rankings (…, T). Teams that are not ranked stand behind all others."""
-    return count_pairs(*(np.where(np.isnan(positions), np.inf, positions) for positions in (first, second)))
+    return _count_pairs(*(np.where(np.isnan(positions), np.inf, positions) for positions in (first, second)))
 
 
-def stand_as(position: Float64, positions: Float64) -> Bool:
+def _stand_as(position: Float64, positions: Float64) -> Bool:
     """Mark the rankings (S, T) in which the same teams are ranked as in one, (T,), and every pair stands as there."""
     same_teams = (np.isnan(positions) == np.isnan(position)).all(axis=1)
     return np.asarray(same_teams & (unranked_last(position, positions).changed() == 0))
@@ -249,14 +249,14 @@ def rank_intervals(ranks: Float64, counts: Int32 | Int64) -> tuple[Float64, Floa
     return np.where(total > 0, low, np.nan), np.where(total > 0, high, np.nan)
 
 
-def describe_taus(taus: Float64, same_order: float) -> TauDistribution:
+def _describe_taus(taus: Float64, same_order: float) -> _TauDistribution:
     """Describe the distribution of Kendall's tau in the samples, (S,), that are not NaN."""
     ordered = np.sort(taus[~np.isnan(taus)])
     defined = len(ordered) / len(taus)
     if len(ordered) == 0:
-        return TauDistribution(math.nan, math.nan, math.nan, defined, same_order)
+        return _TauDistribution(math.nan, math.nan, math.nan, defined, same_order)
     low = float(ordered[OUTSIDE * len(ordered) // OF])
-    return TauDistribution(float(ordered.mean()), float(np.median(ordered)), low, defined, same_order)
+    return _TauDistribution(float(ordered.mean()), float(np.median(ordered)), low, defined, same_order)
 
 
 # --- ranking samples ------------------------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ SMALL = 16  # teams of which all pairs are compared sooner than sorted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PairCounts:
+class _PairCounts:
     """How many pairs of teams stand alike in two rankings, int64 of one shape each.
 
     pairs       all of them
@@ -371,10 +371,10 @@ def kendall_tau(first: npt.ArrayLike, second: npt.ArrayLike) -> Float64:
     >>> kendall_tau([1.0, 2.0, 3.0], [[2.0, 1.0, 3.0], [1.0, 1.0, 3.0]]).round(6).tolist()
     [0.333333, 0.816497]
     """
-    return count_pairs(np.asarray(first, np.float64), np.asarray(second, np.float64)).tau()
+    return _count_pairs(np.asarray(first, np.float64), np.asarray(second, np.float64)).tau()
 
 
-def count_pairs(first: Float64, second: Float64) -> PairCounts:
+def _count_pairs(first: Float64, second: Float64) -> _PairCounts:
     """Count pairs of the teams that are ranked (not NaN) in both of two rankings (…, T).
 
     After sorting by the first ranking, and by the second one where that is tied, the discordant pairs are the
@@ -382,39 +382,39 @@ def count_pairs(first: Float64, second: Float64) -> PairCounts:
     """
     left_out = np.isnan(first) | np.isnan(second)
     teams = left_out.shape[-1]
-    code_first, code_second = (np.where(left_out, teams, number_values(values)) for values in (first, second))
+    code_first, code_second = (np.where(left_out, teams, _number_values(values)) for values in (first, second))
     both = np.sort(code_first * (teams + 1) + code_second, axis=-1)
-    among_left_out = choose_two(np.count_nonzero(left_out, axis=-1))  # behind all others and tied in both rankings
-    return PairCounts(
-        pairs=choose_two(np.count_nonzero(~left_out, axis=-1)),
-        tied_first=count_ties(both // (teams + 1)) - among_left_out,
-        tied_second=count_ties(np.sort(code_second, axis=-1)) - among_left_out,
-        tied_both=count_ties(both) - among_left_out,
-        discordant=count_inversions(both % (teams + 1)),
+    among_left_out = _choose_two(np.count_nonzero(left_out, axis=-1))  # behind all others and tied in both rankings
+    return _PairCounts(
+        pairs=_choose_two(np.count_nonzero(~left_out, axis=-1)),
+        tied_first=_count_ties(both // (teams + 1)) - among_left_out,
+        tied_second=_count_ties(np.sort(code_second, axis=-1)) - among_left_out,
+        tied_both=_count_ties(both) - among_left_out,
+        discordant=_count_inversions(both % (teams + 1)),
     )
 
 
-def choose_two(number: npt.ArrayLike) -> Int64:
+def _choose_two(number: npt.ArrayLike) -> Int64:
     count = np.asarray(number, np.int64)
     return np.asarray(count * (count - 1) // 2)
 
 
-def number_values(values: Float64) -> Int64:
+def _number_values(values: Float64) -> Int64:
     """Number the distinct values of each row (…, T) from 0, ascending, int64 (…, T)."""
     return rank_values(values, higher_is_better=False, ties="dense", missing="worst").astype(np.int64) - 1
 
 
-def count_ties(ordered: Int64) -> Int64:
+def _count_ties(ordered: Int64) -> Int64:
     """Count the pairs of equal values in each row of sorted values (…, T), int64 (…).
 
-    >>> count_ties(np.array([[1, 1, 1, 4], [0, 0, 2, 2]])).tolist()
+    >>> _count_ties(np.array([[1, 1, 1, 4], [0, 0, 2, 2]])).tolist()
     [3, 2]
     """
     before_it = np.arange(1, ordered.shape[-1] + 1) - number_ties(find_ties(ordered, 0), "min")
     return np.asarray(before_it.sum(axis=-1), np.int64)
 
 
-def count_inversions(codes: Int64) -> Int64:
+def _count_inversions(codes: Int64) -> Int64:
     """Count the pairs of positions of which the earlier one has the larger value, in each row (…, T), int64 (…).
 
     codes  int64, 0 … T
@@ -422,7 +422,7 @@ def count_inversions(codes: Int64) -> Int64:
     Inside blocks of some ``SMALL`` positions all pairs are compared. Then blocks are merged two and two, all of a size
     and in all rows at once: where the values of a right block come to stand tells how many of the left one are larger.
 
-    >>> count_inversions(np.array([[0, 1, 2], [2, 1, 0], [1, 1, 0]])).tolist()
+    >>> _count_inversions(np.array([[0, 1, 2], [2, 1, 0], [1, 1, 0]])).tolist()
     [0, 3, 2]
     """
     *rows, number = codes.shape
@@ -529,7 +529,7 @@ def compare_on_common(
             less = own @ by_nucleus[:, others] - in_group @ values[kind][:, others]
             mean = np.where(size > 0, less / np.maximum(size, 1), np.nan)
             difference[:, kind] = mean[:, rows].T
-        mean_difference[:, of_pair[rows]] = describe(difference, weights)
+        mean_difference[:, of_pair[rows]] = _describe(difference, weights)
     return CommonPairs(first, second, common, compared, number, *mean_difference)
 
 
@@ -539,7 +539,7 @@ def draw(groups: int, *, samples: int, seed: int) -> Any:
     return scipy.sparse.csr_array(weights)
 
 
-def describe(by_group: Float64, weights: Any) -> Float64:
+def _describe(by_group: Float64, weights: Any) -> Float64:
     """Compute the mean over groups and both ends of its interval in the samples, stacked to float64 (3, P, K).
 
     by_group  float64 (P, K, G), NaN where a pair has no common nucleus in a group
