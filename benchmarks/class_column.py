@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.stats import spearmanr
 
-from evaluation.board.tricks import LOSS
+from benchmarks.tricks import LOSS
 from nuclei_metrics.model import Float64
 
 CLASSES, PATIENTS, NUCLEI, TEAMS = 4, 8, 60, 8

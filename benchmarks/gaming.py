@@ -25,10 +25,11 @@ import numpy as np
 
 from benchmarks.class_column import Simulated
 from benchmarks.demo_files import confused
+from benchmarks.shape_tricks import MORE_TRICKS
 from benchmarks.synthesis import Mistakes, draw_nuclei, join_outlines, label_map, perturb, seeded
-from evaluation.board.tricks import (
+from benchmarks.tricks import (
     CHOSEN,
-    TRICKS,
+    FIRST_TRICKS,
     Field,
     Play,
     Played,
@@ -57,6 +58,7 @@ from nuclei_metrics.model import Case, Instances, Int64
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
 SPACING_UM = 0.25
 IMAGES_OF_REAL = 30
+TRICKS = (*FIRST_TRICKS, *MORE_TRICKS)
 BY_NAME = {trick.name: trick for trick in TRICKS}
 RECOMMENDED, KEPT, BY_RECALL = "recommended", "copies kept", "copies kept, class recall"
 LEFT_OUT = {"monusac2020_as_published": "its faults depend on the ids of files; its column is that of a clean PQ"}
@@ -172,8 +174,7 @@ def real_field() -> Field | None:
             (folder / team).mkdir()
             (folder / team / "submission.csv").write_bytes((source / f"submission_{team}.csv").read_bytes())
             submissions[team] = folder / team
-        field, _, left_out = read_field(folder / "challenge", challenge, submissions)
-    assert not left_out, left_out
+        field = read_field(folder / "challenge", challenge, submissions)
     field = smallest(field, IMAGES_OF_REAL)
     rng = seeded(7)
 
@@ -409,21 +410,22 @@ INTRODUCTION = """\
 
 Can a ranking be won without being better? Each of {tricks} tricks was played on the submission of every team in {fields} fields,
 and the teams were ranked again by the rules of every preset, {plays:,} times under each. A trick **works** if the team ranks higher although its
-submission became worse: its pooled detection F1 (IoU above 0.5), or its pooled class score (the mean over classes of the F1 of
-detection with the right class), fell by more than 0.005. [`evaluation audit --tricks`](audit.md#tricks) plays the same tricks on
-the submissions of a challenge.
+submission became worse: its pooled detection F1, or its pooled class score (the mean over classes of the F1 of
+detection with the right class), fell by more than 0.005 under the first matching rule of the ranking. If the mean IoU over all
+nuclei rose at the same time, the submission is nearer to the reference, and the play is counted as **calibration**.
 
 This page is written by `python -m benchmarks.gaming --write docs/gaming.md --seeds {seeds}`.
 
 - Some tricks choose nuclei or images *by the reference* (R). No participant can: they say how much a very good guess would gain.
+  The tricks named `class_…` simulate a team that knows how sure its class names are.
 - All presets are asked about the same nuclei, masks with four classes. Where nothing was ranked (consep, hovernet, nucls) the
   columns of the preset's file are taken. *{by_centroids}* is `recommended` with its other matching rule first, which the papers advise for small nuclei.
 - Made fields: {made}. Each has six teams whose skills are drawn one by one, and one to three images without a reference
   nucleus. {real}
 - {left_out}
 
-| preset | works | by participants | by the reference | largest climb |
-| --- | --- | --- | --- | --- |
+| preset | works | by participants | by the reference | largest climb | calibration |
+| --- | --- | --- | --- | --- | --- |
 """
 READING = """
 What this says:
@@ -507,7 +509,7 @@ def summary_row(preset: str, found: Sequence[Found]) -> str:
     largest = f"{climb.before:g} to {climb.after:g}" if climb else "none"
     name = f"**{preset}**" if preset in ("recommended", BY_CENTROIDS) else f"[{preset}](presets.md#{preset})"
     share = f"{len(paying)} ({100 * len(paying) / len(plays):.1f} %)"
-    return f"| {name} | {share} | {len(paying) - by_reference} | {by_reference} | {largest} |"
+    return f"| {name} | {share} | {len(paying) - by_reference} | {by_reference} | {largest} | {sum(play.calibrates for play in plays)} |"
 
 
 def trick_rows(found: Sequence[Found]) -> list[str]:

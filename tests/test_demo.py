@@ -79,7 +79,7 @@ FROZEN = ROOT / "tests" / "golden" / "frozen"
 COMMANDS = """\
 sensitivity --challenge challenge --output studied
 leaderboard --challenge challenge --submissions submissions --output published
-audit --challenge challenge --submissions suspects --output suspicion --tricks
+leaderboard --challenge challenge --submissions suspects --output suspicion
 leaderboard --challenge corrected --submissions submissions --output final --before published --report
 leaderboard --challenge corrected --submissions submissions --output final --before published
 leaderboard --challenge last --submissions last_submissions --output last_out
@@ -148,10 +148,7 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
     place = {team["name"]: team["position"] for team in board["teams"]}
     assert len(place) == 5 and place["again"] == place["namer"]
     assert "of their outlines" not in told["leaderboard published"]  # with 'weekly', 3 of 10 pairs are
-    assert "'again' and 'namer' share 100 % of their outlines" in told["audit --tricks"]
-    entries = json.loads(Path("suspicion/tricks.json").read_text())["entries"]
-    copies = {of["team"]: of["shares_outlines_with"] for of in entries if of["shares_outlines_with"]}
-    assert copies == {"namer": ["again"], "again": ["namer"]}
+    assert "'again' and 'namer' share 100 % of their outlines" in told["leaderboard suspicion"]
     assert erratum["before"] == {"challenge": erratum["challenge"], "teams": []}
     assert "No team has another rank." in told["leaderboard --report"]
     final = json.loads(Path("final/leaderboard.json").read_text())

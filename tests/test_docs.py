@@ -275,12 +275,12 @@ def of_each_kind(pages: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     where = ["--challenge", str(pages / "challenge"), "--output", str(folder), "--report"]
     teams = ["--submissions", str(pages / "submissions"), "--workers", "1"]
     public = ["--results", str(pages / "results/finder"), "--public", "--output", str(folder / "public.html")]
-    for command in (["audit", *where, *teams], ["audit", "--tricks", *where, *teams], ["sensitivity", *where]):
+    for command in (["audit", *where, *teams], ["sensitivity", *where]):
         assert run(command) == 0
     assert run(["report", *public]) == 0
     found = {"board": "leaderboard.html", "team": "results/finder/report.html", "case": "cases/P1_1.html"}
     made = {path.stem: path for path in folder.glob("*.html")}
-    assert made.keys() == {"audit", "tricks", "sensitivity", "public"}
+    assert made.keys() == {"audit", "sensitivity", "public"}
     return made | {name: pages / path for name, path in found.items()}
 
 

@@ -3,28 +3,26 @@ benchmark (``python -m benchmarks.gaming``), of which a small part runs here."""
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 from collections import Counter
 from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from boards import ranking_by
-from findings import Bench
 from literal import instances_of, masks_of
 
 from benchmarks.class_column import Simulated
 from benchmarks.gaming import (
+    BY_CENTROIDS,
+    BY_NAME,
     CLASSES,
     KEPT,
     LEFT_OUT,
     RECOMMENDED,
+    TRICKS,
     Found,
     Plan,
     copies_words,
@@ -36,28 +34,24 @@ from benchmarks.gaming import (
     play_rankings,
     rankings_of_copies,
 )
-from evaluation.board.tricks import (
-    TRICKS,
+from benchmarks.tricks import (
+    FIRST_TRICKS,
     Field,
     Played,
     Predictions,
     Trick,
-    as_recommended,
     count_predictions,
+    each,
     paths_read,
     scores_read,
     trick_cases,
-    tricks_verdict,
 )
-from evaluation.challenge import Challenge, preset_names
-from evaluation.report.html import page_html
-from evaluation.report.page import Table, Text
-from evaluation.report.studies import tricks_page
+from evaluation.challenge import preset_names
 from evaluation.scoring.score import summarise
+from nuclei_metrics.instances.runs import erode_instances
 from nuclei_metrics.model import Instances
 
 SMALL = Plan("a small one", 4, 2, (2, 9), (5, 4, 1, 1), 1.2, 120, 1)
-BY_NAME = {trick.name: trick for trick in TRICKS}
 PRESETS = ("recommended", "monusac2020", "conic2022")
 
 
@@ -70,7 +64,7 @@ def field() -> Field:
 @cache
 def played() -> dict[str, Played]:
     counted, rankings = counted_rules(PRESETS, CLASSES, field().cases)
-    return play_rankings(field(), counted, rankings)
+    return play_rankings(field(), counted, rankings, FIRST_TRICKS)
 
 
 def play(name: str, team: str) -> Predictions:
@@ -81,7 +75,7 @@ def play(name: str, team: str) -> Predictions:
 
 
 def test_every_trick_gives_sound_nuclei_and_changes_something() -> None:
-    assert len(BY_NAME) == len(TRICKS) == len({trick.words for trick in TRICKS}) >= 30
+    assert len(BY_NAME) == len(TRICKS) == len({trick.words for trick in TRICKS}) >= 90
     unchanged = set(BY_NAME)
     for name, (team, before) in product(BY_NAME, field().teams.items()):
         for left, right, case in zip(before, play(name, team), field().cases, strict=True):
@@ -171,7 +165,7 @@ def paying(preset: str) -> list[str]:
 
 def test_under_recommended_at_most_one_play_in_a_hundred_pays_and_under_monusac2020_silence_does() -> None:
     plays = played()["recommended"].plays()
-    assert len(plays) == 3 * len(TRICKS)
+    assert len(plays) == 3 * len(FIRST_TRICKS)
     assert len(paying("recommended")) <= len(plays) / 100
     assert {"best_one", "best_25"} & set(paying("monusac2020"))
 
@@ -212,10 +206,31 @@ def test_copies_do_not_pay_under_recommended() -> None:
     assert "; 9 where `duplicates" in copies_words(paid) and "and 9 where, besides, `covered" in copies_words(paid)
 
 
-def test_a_trick_pays_only_if_the_submission_became_worse() -> None:
+def test_a_trick_pays_only_if_the_submission_became_worse_and_is_not_nearer_to_the_reference() -> None:
     for of in played().values():
         for p in of.plays():
-            assert p.pays == (p.after < p.before and min(p.f1_change, p.class_score_change) < -0.005)
+            higher = p.after < p.before and min(p.f1_change, p.class_score_change) < -0.005
+            assert p.pays + p.calibrates == higher
+
+
+def test_a_submission_that_is_nearer_to_the_reference_is_calibrated_and_no_trick() -> None:
+    """Nuclei drawn a pixel too large, of which one is missed: smaller ones lie better, and one is lost."""
+    made = played()["monusac2020"]
+    scores = {key: of for key, of in made.scores.items() if key[1] in ("", "best_one")}
+    first = next(p for p in made.plays() if p.trick == "best_one" and p.pays)
+    judged = dict(made.judged)
+    judged[first.team, "best_one"] = judged[first.team, ""] + [-0.1, -0.1, 0.01]
+    (play,) = (p for p in replace(made, scores=scores, judged=judged).plays() if p.team == first.team)
+    assert (play.pays, play.calibrates) == (False, True)
+
+
+def test_every_ranking_is_judged_by_its_own_first_rule() -> None:
+    """Cores of nuclei match by their centroids, and not by IoU."""
+    counted, rankings = counted_rules([RECOMMENDED, BY_CENTROIDS], CLASSES, field().cases)
+    cores = Trick("cores", "cores", each(lambda nuclei, _: erode_instances(nuclei, 3)))
+    found = play_rankings(field(), counted, rankings, [cores])
+    f1 = [found[preset].judged["team 1", "cores"][0] for preset in (RECOMMENDED, BY_CENTROIDS)]
+    assert f1[0] < f1[1] - 0.1
 
 
 def test_the_page_counts_what_pays_under_every_preset_and_of_every_trick() -> None:
@@ -225,7 +240,7 @@ def test_the_page_counts_what_pays_under_every_preset_and_of_every_trick() -> No
     for preset in PRESETS:
         assert row_of(text, preset).split("|")[2].split()[0] == str(len(paying(preset)))
     often = Counter(paying("monusac2020"))
-    for trick in TRICKS:
+    for trick in FIRST_TRICKS:
         assert (f"monusac2020 ({often[trick.name]})" in row_of_trick(text, trick)) == (trick.name in often)
 
 
@@ -269,109 +284,3 @@ def test_macro_f1_follows_the_skill_in_naming_rare_classes_and_class_recall_pays
 def test_the_numbers_of_the_column_for_classes_in_docs_are_those_of_the_simulation() -> None:
     text = (Path(__file__).resolve().parents[1] / "docs" / "gaming.md").read_text()
     assert all(row in text.splitlines() for row in Simulated().rows())
-
-
-@pytest.mark.parametrize("classes", [1, 2])
-def test_as_recommended_has_the_columns_of_the_preset_and_of_one_class_none_for_naming(classes: int) -> None:
-    recommended = counted_rules(PRESETS, CLASSES[:classes], field().cases)[0]
-    paths = [column.path for column in as_recommended(recommended).ranking.columns]
-    own = [column.path for column in Challenge.from_preset("recommended", name="own").ranking.columns]
-    assert paths == [path for path in own if classes > 1 or path != "detection.macro_f1.pooled"]
-
-
-# --- the command ------------------------------------------------------------------------------------------------------
-
-
-def test_audit_with_tricks_says_what_pays(bench: Bench) -> None:
-    bench.make("label_image by class", ranking=ranking_by("detection.f1.pooled", "segmentation.iou.pooled"))
-    shutil.copytree("submission", "submissions/alpha")
-    shutil.copytree("submission", "submissions/beta")
-    where = ("--challenge", "challenge", "--submissions", "submissions", "--output", "out")
-    printed = bench.run("audit", *where, "--tricks")
-    assert "outlines: ask" not in printed  # fewer than 20 nuclei tell no copies
-    document = json.loads(Path("out/tricks.json").read_text())
-    assert document["first"] == ["alpha", "beta"]
-    assert len(document["plays"]) == 2 * len(TRICKS)
-    none = f"one of {len(TRICKS)} attempts to game the ranking worked."
-    verdict = [f"N{none}"]
-    assert document["verdict"] == verdict and printed.startswith(f"✓ {verdict[0]}")
-    board = bench.run("leaderboard", *where)
-    assert f"n{none}" in " ".join(board.split())
-    assert len(json.loads(Path("out/leaderboard.json").read_text())["verdict"]) <= 5
-    bench.run("leaderboard", *where[:-1], "elsewhere")
-    assert "attempts" not in " ".join(json.loads(Path("elsewhere/leaderboard.json").read_text())["verdict"])
-    assert bench.run("audit", *where, "--tricks") == printed
-    bench.run("audit", *where, "--tricks", "--report")
-    assert "Entries that decide the first rank" in Path("out/tricks.html").read_text()
-
-
-def test_a_shared_first_rank_is_no_other_team() -> None:
-    """A is first; without B it shares its rank with C, and with a second entry of C all three are first."""
-    document = made_document()
-    entry = {"first_without_it": [], "shares_outlines_with": [], "first_if_it_is_there_twice": []}
-    document["entries"] = [
-        {**entry, "team": "B", "first_without_it": ["A", "C"]},
-        {**entry, "team": "C", "first_if_it_is_there_twice": ["A", "B", "C"]},
-    ]
-    assert tricks_verdict(document)[2:] == [
-        "Without 'B' the first rank would change.", "With a second entry of 'C' the first rank would change.",
-    ]  # fmt: skip
-    (table,) = tricks_page(document).sections[1].blocks
-    assert isinstance(table, Table)
-    assert table.rows == (("B", "A and C", "", ""), ("C", "", "A, B and C", ""))
-
-
-def made_document() -> dict[str, Any]:
-    def play(trick: str, team: str, before: float, after: float | None, pays: bool) -> dict[str, Any]:
-        changes = {"f1_change": -0.25, "class_score_change": 0.125}
-        return {"trick": trick, "team": team, "before": before, "after": after, "pays": pays, **changes}
-
-    return {
-        "challenge": {"name": "n", "version": "1", "hash": "0" * 64, "ranking_hash": "1" * 64},
-        "software": {"version": "1"},
-        "first": ["a"],
-        "tricks": [
-            {"name": "keep", "words": "keep few", "by_reference": False},
-            {"name": "best", "words": "keep the best", "by_reference": True},
-        ],
-        "plays": [
-            play("keep", "b", 3, 1, True),
-            play("keep", "c", 2, 1, True),
-            play("best", "b", 3, 2, True),
-            play("best", "c", 2, 1, False),
-            play("keep", "a", 1, None, False),
-        ],
-        "pay_under_recommended": 0,
-        "entries": [
-            {"team": "b", "first_without_it": ["c"], "shares_outlines_with": [], "first_if_it_is_there_twice": []},
-            {"team": "a", "first_without_it": [], "shares_outlines_with": [], "first_if_it_is_there_twice": []},
-        ],
-        "alike": [],
-        "left_out": {"<d>": "rejected"},
-        "findings": [],
-        "verdict": ["Said."],
-    }
-
-
-def test_the_page_of_tricks_says_what_works_and_who_climbs(bench: Bench) -> None:
-    document = made_document()
-    page = tricks_page(document)
-    tables = {block.anchor: block for of in page.sections for block in of.blocks if isinstance(block, Table)}
-    assert [row[:3] for row in tables["works"].rows] == [
-        ("keep few", "anybody", "b and c"),
-        ("keep the best", "only with the reference", "b"),
-    ]
-    assert tables["works"].rows[0][3].text == "b, 3 to 1"
-    assert tables["entry-table"].rows == (("b", "c", "", ""),)
-    assert len(tables["plays"].rows) == 4
-    assert page.sections[0].blocks[0] == Text(("Said.",), "bad")
-    assert "&lt;d&gt; is left out: rejected" in page_html(page)
-    for entry in document["plays"]:
-        entry["pays"] = False
-    document["entries"] = []
-    page = tricks_page(document)
-    assert page.sections[0].blocks[0] == Text(("Said.",), "good")
-    assert isinstance(page.sections[1].blocks[0], Text)
-    Path("results").mkdir()
-    Path("results/tricks.json").write_text(json.dumps(document))
-    assert "No team's absence or second entry" in bench.run("report", "--results", "results")

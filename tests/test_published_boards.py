@@ -189,17 +189,6 @@ def test_stored_results_and_audits_leave_it_out(folder: Path) -> None:
     assert audits[0] == audits[1]
 
 
-def test_tricks_leave_it_out(folder: Path) -> None:
-    leave_unranked(folder, "pathologist 2")
-    found = []
-    for name in ("teams", "all"):
-        out = folder / f"tricks_{name}"
-        given = ["--challenge", str(folder / "challenge"), "--submissions", str(folder / name), "--output", str(out)]
-        assert run(["audit", "--tricks", *given]) == 0
-        found.append(json.loads((out / "tricks.json").read_text()))
-    assert found[0] == found[1]
-
-
 def test_an_archive_of_the_board_is_computed_again(folder: Path, capfd) -> None:
     leave_unranked(folder, "pathologist 2")
     board_of(folder, "all", "out")

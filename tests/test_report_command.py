@@ -194,7 +194,7 @@ def test_overlays_of_all_cases_are_written(pages: Path, tmp_path: Path, capsys: 
     (("CHALLENGE", "--submission", "x"), "[no-submission] 'x': no such folder or file"),
     (("CHALLENGE", "--images", "x"), "[missing-file] 'x': no such folder; expected images such as 'P1_1.svs'"),
     (("CHALLENGE", "--images", "."), "[missing-file] '.': no image of any case; expected images such as 'P1_1."),
-    (("--results", "EMPTY"), "no metrics.json, leaderboard.json, audit.json, sensitivity.json or tricks.json"),
+    (("--results", "EMPTY"), "no metrics.json, leaderboard.json, audit.json or sensitivity.json"),
 ])  # fmt: skip
 def test_options_that_contradict_and_folders_without_results_are_told(pages, tmp_path, capsys, arguments, line):
     filled = {"CHALLENGE": of_demo(pages), "EMPTY": (tmp_path,)}
@@ -206,7 +206,7 @@ def test_options_that_contradict_and_folders_without_results_are_told(pages, tmp
 # --- damaged documents ------------------------------------------------------------------------------------------------
 
 
-DOCUMENTS = ("metrics.json", "details.json", "leaderboard.json", "audit.json", "sensitivity.json", "tricks.json")
+DOCUMENTS = ("metrics.json", "details.json", "leaderboard.json", "audit.json", "sensitivity.json")
 ODD: tuple[object, ...] = (
     None, True, [], {}, "x", -1, 0, 1e300, -1e308, 2**80, [1], {"a": 1}, "<b>", [[]], [None], "deleted"
 )  # fmt: skip
@@ -222,8 +222,7 @@ def documents(pages: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     cases.write_text("".join(cases.read_text().splitlines(True)[:3]))
     studied = ("--challenge", folder / "challenge", "--output", folder / "studied")
     assert called("sensitivity", *studied) == 0
-    for more in ([], ["--tricks"]):
-        assert called("audit", *studied, "--submissions", folder / "submissions", *more) == 0
+    assert called("audit", *studied, "--submissions", folder / "submissions") == 0
     found = pages / "results" / "finder"
     return {**dict.fromkeys(DOCUMENTS, folder / "studied"), **dict.fromkeys(DOCUMENTS[:2], found), DOCUMENTS[2]: pages}
 

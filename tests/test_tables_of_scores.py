@@ -114,7 +114,6 @@ def test_what_needs_nuclei_is_left_out_and_said(tmp_path: Path, capsys: pytest.C
     ([], "missing-option"),
     (["--submissions", "."], "missing-option"),
     (["--scores", "scores.csv", "--submissions", "."], "contradictory-rules"),
-    (["--scores", "scores.csv", "--tricks"], "contradictory-rules"),
     (["--challenge", ".", "--submissions", ".", "--column", "pq:descending"], "contradictory-rules"),
     (["--scores", "scores.csv"], "missing-option"),
 ])  # fmt: skip

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +14,6 @@ from scipy.stats import nct, rankdata, t, ttest_rel
 
 from benchmarks.claims import BOARDS, any_difference_in_columns, board_document, board_of_equals, false_claims
 from evaluation.board.document import leaderboard_document
-from evaluation.board.rules import stored_tricks
-from evaluation.board.tricks import tricks_verdict
 from evaluation.board.verdict import share_text, verdict_sentences, why_no_samples
 from nuclei_metrics.ranking.differences import VERDICTS, across_columns, paired_differences
 from nuclei_metrics.ranking.significance import compare_teams
@@ -293,59 +289,6 @@ def test_equal_teams_differ_in_any_of_four_columns_in_at_most_a_share_that_is_th
     found = any_difference_in_columns(test, teams=4, units=12, columns=4, boards=300, seed=2)
     assert found["each"] > 0.08
     assert found["together"] <= 0.085  # 5 %, and 0.035 for 300 boards
-
-
-def played(*pays: bool, recommended: int | None = None, deciding: bool = False) -> dict[str, Any]:
-    """tricks.json of one trick that some teams played, and of one that the last of them played in vain."""
-    plays = [{"trick": "few", "team": f"T{place}", "pays": of} for place, of in enumerate(pays)]
-    plays += [{"trick": "cut", "team": f"T{place}", "pays": False} for place in range(len(pays))]
-    found: dict[str, dict[str, Any]] = {
-        f"T{place}": {"team": f"T{place}", "first_without_it": [], "first_if_it_is_there_twice": []}
-        for place in range(4)
-    }
-    if deciding:
-        found["T2"]["first_without_it"] = found["T3"]["first_without_it"] = ["T1"]
-        found["T1"]["first_if_it_is_there_twice"] = ["T1"]
-    return {
-        "tricks": [{"name": "few", "words": "keep few"}, {"name": "cut", "words": "cut"}],
-        "plays": plays,
-        "pay_under_recommended": recommended,
-        "entries": list(found.values()),
-        "first": ["T0"],
-    }
-
-
-@pytest.mark.parametrize("document, sentences", [
-    (played(), ["No attempt to game the ranking was played."]),
-    (played(False, False), ["None of 2 attempts to game the ranking worked."]),
-    (played(True, False, recommended=0), ["1 of 2 attempts to game the ranking works, most often: keep few.",
-      "Under the ranking of the preset 'recommended' none of the plays would work."]),
-    (played(True, True, False, recommended=1, deciding=True),
-     ["1 of 2 attempts to game the ranking works, most often: keep few.",
-      "Under the ranking of the preset 'recommended' 1 of the plays would work.",
-      "Without 'T2' or 'T3' the first rank would change.",
-      "With a second entry of 'T1' the first rank would change."]),
-])  # fmt: skip
-def test_what_tricks_do_to_a_ranking_is_said(document: dict[str, Any], sentences: list[str]) -> None:
-    assert tricks_verdict(document) == sentences
-
-
-def test_tricks_stand_beside_the_methods_and_make_no_sixth_sentence() -> None:
-    document = board(DOMINANT)
-    said = verdict_sentences(document, "none of 41 attempts to game the ranking worked")
-    assert len(said) == len(document["verdict"]) == 5
-    assert said[3] == f"{document['verdict'][3][:-1]}; none of 41 attempts to game the ranking worked."
-
-
-def test_stored_tricks_of_other_teams_or_rules_are_not_told(tmp_path: Path) -> None:
-    file, identity = tmp_path / "tricks.json", {"hash": "a", "ranking_hash": "b"}
-    assert stored_tricks(file, identity, ["T0", "T1"]) == ""
-    file.write_text(json.dumps(played(False, False) | {"challenge": identity}))
-    assert stored_tricks(file, identity, ["T1", "T0"]) == "none of 2 attempts to game the ranking worked"
-    assert stored_tricks(file, identity, ["T0", "T1", "T2"]) == ""
-    assert stored_tricks(file, identity | {"ranking_hash": "c"}, ["T0", "T1"]) == ""
-    file.write_text("{")
-    assert stored_tricks(file, identity, ["T0", "T1"]) == ""
 
 
 def test_of_a_ranking_that_is_not_that_of_the_samples_nothing_is_said_of_them() -> None:

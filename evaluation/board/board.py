@@ -79,7 +79,6 @@ def score_and_rank(
     )
     board = board_of_challenge(challenge, rules, scored.scores, scored.unranked, scored.findings)
     objects = {team.name: output / RESULTS / team.name / "objects.csv" for team in board.teams}
-    board = replace(board, tricks=ranking_rules.stored_tricks(output / "tricks.json", board.challenge or {}, objects))
     board = _with_moves(board, old)
     return with_pairs(board, challenge, rules, objects)
 

@@ -242,7 +242,6 @@ class Board:
     teams       from the first rank to the last, equal places by name
     unit_names  as far as the challenge tells them; empty if the teams have no ``by_unit``
     alike       entries that share their errors: for organisers, never in leaderboard.json
-    tricks      what those do that were played on these teams, in words (``stored_tricks``); "" if it is not known
     """
 
     challenge: Mapping[str, str] | None
@@ -261,7 +260,6 @@ class Board:
     common_nuclei: CommonNuclei | None = None
     before: OlderBoard = ABSENT
     alike: Alike = field(default_factory=Alike)
-    tricks: str = ""
 
 
 # --- from tables to records -------------------------------------------------------------------------------------------
@@ -420,8 +418,8 @@ def leaderboard_json(board: Board) -> str:
 
 def leaderboard_document(board: Board) -> dict[str, Any]:
     """Return the content of leaderboard.json. Names and paths are values, never keys, so they may hold anything."""
-    document = encoded(replace(board, alike=ABSENT, tricks=ABSENT)) | {"ranking": dict(board.ranking)}
-    return {**document, "verdict": verdict_sentences(document, board.tricks)}
+    document = encoded(replace(board, alike=ABSENT)) | {"ranking": dict(board.ranking)}
+    return {**document, "verdict": verdict_sentences(document)}
 
 
 def leaderboard_csv(board: Board) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
 from pydantic import ValidationError
 
 from evaluation.board.team_scores import as_columns, plan_columns
@@ -20,7 +19,7 @@ from evaluation.challenge.documents import parse_toml
 from evaluation.challenge.formats import faults_of
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.files.results.documents import encoded
-from evaluation.findings import Finding, counted, fault, listed, quote
+from evaluation.findings import Finding, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 from evaluation.scoring.score import better_by_name, check_columns, wrong_directions
 from nuclei_metrics.ranking.methods import needs_units
@@ -154,8 +153,6 @@ def rule_by_units(rules: RankingRules) -> str:
 
 # --- whether a ranking can be won by silence or by copies ------------------------------------------------------------
 
-TRICKS_BYTES = 100_000_000
-
 
 def gameable_ranking(challenge: Challenge) -> list[Finding]:
     """Warn ("gameable-ranking") about the columns and floors of a challenge whose rules were checked."""
@@ -178,30 +175,6 @@ def gameable_ranking(challenge: Challenge) -> list[Finding]:
         )
         if paths
     ]
-
-
-def against_tricks(document: Mapping[str, Any]) -> str:
-    """Say from tricks.json whether any attempt to game a ranking works, without names of teams; "": none was played."""
-    tricks = {trick["name"]: trick["words"] for trick in document["tricks"]}
-    paying = Counter(play["trick"] for play in document["plays"] if play["pays"])
-    if not document["plays"]:
-        return ""
-    if not paying:
-        return f"none of {counted(len(tricks), 'attempt')} to game the ranking worked"
-    often = min(paying, key=lambda name: (-paying[name], name))
-    work = "works" if len(paying) == 1 else "work"
-    return f"{len(paying)} of {counted(len(tricks), 'attempt')} to game the ranking {work}, most often: {tricks[often]}"
-
-
-def stored_tricks(file: Path, identity: Mapping[str, str], teams: Collection[str]) -> str:
-    """Say what a tricks.json tells of a ranking, if it is of this challenge, these rules and these teams; else ""."""
-    try:
-        with file.open("rb") as stream:
-            document = orjson.loads(stream.read(TRICKS_BYTES))
-        played = {play["team"] for play in document["plays"]}
-        return against_tricks(document) if document["challenge"] == identity and played == set(teams) else ""
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-        return ""
 
 
 # --- the settings of a phase of the platform -------------------------------------------------------------------------

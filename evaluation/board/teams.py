@@ -41,7 +41,7 @@ from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_then
 from evaluation.scoring.workers import Job, Progress, run_job, run_jobs
 
-OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "tricks")}
+OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisation")}
 SUFFIXES = (".zip", ".csv")
 
 TeamOutcome = Literal["scored", "kept", "not ranked"]

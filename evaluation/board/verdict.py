@@ -31,10 +31,9 @@ GAPS = {
 }
 
 
-def verdict_sentences(document: Document, tricks: str = "", who: str = "team", units: str = "") -> list[str]:
+def verdict_sentences(document: Document, who: str = "team", units: str = "") -> list[str]:
     """Say who is first, significantly better than whom, in how many samples, and by which methods and units.
 
-    tricks  what ``against_tricks`` says, if tricks were played: it stands beside the methods
     who     what is ranked: "team", or "model" of one's own
     units   how cases or groups are called: "images", "patients"
     """
@@ -50,7 +49,7 @@ def verdict_sentences(document: Document, tricks: str = "", who: str = "team", u
         sentences += [
             *_about_differences(document, first, who),
             *_about_samples(document, first),
-            *_about_methods(document, set(first), tricks),
+            *_about_methods(document, set(first)),
             *_about_units(document),
         ]
     return sentences[:5]
@@ -269,14 +268,14 @@ def why_no_samples(document: Document) -> str:
     return NO_SAMPLES.get(reason, reason).replace("patient", unit_of(document)).format(columns=columns)
 
 
-def _about_methods(document: Document, first: set[str], tricks: str) -> list[str]:
-    """Say whether other methods of ranking put the same teams first, and what tricks do, in one sentence.
+def _about_methods(document: Document, first: set[str]) -> list[str]:
+    """Say whether other methods of ranking put the same teams first.
 
     Methods that give the same order are one ranking.
     """
     methods = document.get("methods") or ()
     if len(methods) < 2:
-        return [f"{tricks[0].upper()}{tricks[1:]}."] if tricks else []
+        return []
     names = [team["name"] for team in document["teams"]]
     rankings: dict[tuple[int | None, ...], str] = {}
     for entry in methods:
@@ -287,11 +286,10 @@ def _about_methods(document: Document, first: set[str], tricks: str) -> list[str
         if leaders != first:
             of_others = OTHERS_SHARE if leaders & first else OTHERS_FIRST
             changed.setdefault(SOME_ARE_FIRST if leaders < first else of_others, []).append(method)
-    end = f"; {tricks}." if tricks else "."
     if not changed:
-        return [f"All {len(methods)} methods of ranking agree on the first rank{end}"]
+        return [f"All {len(methods)} methods of ranking agree on the first rank."]
     parts = [f"{what} in {len(entry)} ({in_words(entry)})" for what, entry in sorted(changed.items())]
-    return [f"The {len(methods)} methods of ranking give {len(rankings)} different orders: {', '.join(parts)}{end}"]
+    return [f"The {len(methods)} methods of ranking give {len(rankings)} different orders: {', '.join(parts)}."]
 
 
 def _order_of(places: Sequence[float | None]) -> tuple[int | None, ...]:

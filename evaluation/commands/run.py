@@ -240,8 +240,7 @@ def rank(
 @options.path_option("--scores", "Instead: a CSV of scores, with the options of rank.")
 @options.ScoreColumns
 @options.output_option("Folder for the audit, and scores that are kept.", required=True)
-@click.option("--tricks", is_flag=True, help="Try to game the ranking with each submission; say what works.")
-@options.page_option("audit", "Write {}.html (tricks.html) as well, to be opened in a browser.")
+@options.page_option("audit")
 @options.Work
 def audit(
     challenge: Path | None,
@@ -251,21 +250,16 @@ def audit(
     output: Path,
     work: dict[str, Any],
     report: bool,
-    tricks: bool,
 ) -> None:
     """Rank all teams under other rules: can the first rank be defended? Writes audit.json and audit.csv.
 
     Varied are the matching rule, its threshold, the unit of averages, how the reference is read, what is ignored, the
     weights of columns and the method of the ranking; [audit] in challenge.toml says how. Scores are kept in
     OUTPUT/scores: a second call scores nothing. With --scores only the rules of the ranking are varied.
-
-    --tricks does none of this. It tries what a participant could do to game the ranking (keep the easiest nuclei, empty
-    hard cases, copies, one class only, …) with every submission, all held in memory, and says what works, which teams
-    would gain, under which other rankings nothing works, and which entries decide the first rank.
     """
     if scores is not None:
-        if submissions is not None or tricks:
-            raise options.not_both("--tricks" if tricks else "--submissions", "--scores", "scores have no nuclei")
+        if submissions is not None:
+            raise options.not_both("--submissions", "--scores", "scores have no nuclei")
         from evaluation.board.audit import audit_scores_in_file
 
         _show_audit(audit_scores_in_file(challenge, scores, **ranked), output, report=report)
@@ -278,16 +272,6 @@ def audit(
         raise options.needed_beside("--submissions", "--challenge", "the challenge that the submissions are of")
     if ranked["columns"] or ranked["settings"]:
         raise options.not_both("--column, --set", "--submissions", "the ranking is that of the challenge")
-    if tricks:
-        from evaluation.board.tricks import audit_tricks
-        from evaluation.report.studies import tricks_page
-
-        document = audit_tricks(challenge, submissions, output=output)
-        screen.write_document(output, "tricks", document, tricks_page if report else None)
-        screen.show_sections(tricks_page(document), "tried-section", "entries")
-        screen.show_lines(document["alike"])
-        screen.show_written(output, "tricks.json", page="tricks.html" * report)
-        return
     from evaluation.board.audit import audit_challenge
 
     with screen.scoring(**work) as how, options.writing_to(output):

@@ -30,7 +30,7 @@ from evaluation.report.page import Cell, Page, Section, Text, Value, document_pa
 from evaluation.report.pictures import Scene, SecondPass, find_images, illustrate_cases
 from evaluation.report.result import ResultDocuments, Unit, is_lower_better
 from evaluation.report.skills import read_results
-from evaluation.report.studies import audit_page, sensitivity_page, tricks_page
+from evaluation.report.studies import audit_page, sensitivity_page
 from evaluation.report.tables import table_of
 from evaluation.scoring.error_costs import error_costs
 from evaluation.scoring.workers import Progress, progress_of_round
@@ -41,7 +41,6 @@ OTHER_DOCUMENTS: Mapping[str, Callable[[Mapping[str, Any]], Page]] = {
     "leaderboard.json": leaderboard_page,
     "audit.json": audit_page,
     "sensitivity.json": sensitivity_page,
-    "tricks.json": tricks_page,
 }
 
 
@@ -173,7 +172,7 @@ def document_in(folder: Path) -> str:
 
 
 def _read_study(path: Path) -> dict[str, Any]:
-    """The content of audit.json, sensitivity.json or tricks.json, as ``read_document``."""
+    """The content of audit.json or sensitivity.json, as ``read_document``."""
     return read_document(path, StudyFile, where=quote(path.name))
 
 

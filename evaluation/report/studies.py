@@ -1,4 +1,4 @@
-"""The pages of studies: audit.json, sensitivity.json and tricks.json."""
+"""The pages of studies: audit.json and sensitivity.json."""
 
 from __future__ import annotations
 
@@ -229,65 +229,3 @@ def _definition_section(document: Document) -> Section:
         f"{counted(document['one_pixel_nuclei'], 'nucleus is', 'nuclei are')} a single pixel."
     )
     return Section("definitions", "How it is computed", (Text((sizes, *DEFINITIONS)),), folded=True)
-
-
-# --- tricks: which attempts to game the ranking work, for whom --------------------------------------------------------
-
-
-def tricks_page(document: Document) -> Page:
-    """The page of the content of a tricks.json."""
-    sections = [_trick_section(document), _entry_section(document), _play_section(document)]
-    subtitle = "Can a team gain ranks by handing in something worse?"
-    return document_page("tricks", document, sections, subtitle=subtitle)
-
-
-def _trick_section(document: Document) -> Section:
-    """Say whether the ranking can be gamed, and show the tricks that work, those first that work for most teams."""
-    paying: dict[str, list[Document]] = {trick["name"]: [] for trick in document["tricks"]}
-    for play in document["plays"]:
-        if play["pays"]:
-            paying[play["trick"]].append(play)
-    rows: list[list[Value]] = []
-    for trick in sorted(document["tricks"], key=lambda trick: -len(paying[trick["name"]])):
-        if plays := paying[trick["name"]]:
-            best = max(plays, key=lambda play: float(play["before"] - play["after"]))
-            before, after = (tables.rank_text(best[when]) for when in ("before", "after"))
-            words = f"{tables.write_name(best['team'])}, {before} to {after}"
-            who = "only with the reference" if trick["by_reference"] else "anybody"
-            climb = Cell(best["before"] - best["after"], words)
-            rows.append([trick["words"], who, tables.name_some([play["team"] for play in plays]), climb])
-    blocks: list[Block] = [Text((" ".join(document["verdict"]),), "bad" if rows else "good")]
-    blocks += [Text(tuple(document["findings"]), "warning")] if document["findings"] else []
-    titles = ["what is done", "who could", "works for", "largest climb"]
-    blocks += [tables.table_of("works", "", titles, rows)] if rows else []
-    lead = (
-        "Each was played on the nuclei of every team, one team at a time, and all teams were ranked again. It works if "
-        "the team ranks higher although its pooled F1 or its pooled class score fell by more than 0.005."
-    )
-    return Section("tried-section", "What works, and for whom", tuple(blocks), lead)
-
-
-def _entry_section(document: Document) -> Section:
-    """Which entries decide the first rank, and which are nearly the same."""
-    keys = ("first_without_it", "first_if_it_is_there_twice", "shares_outlines_with")
-    entries = [entry for entry in document["entries"] if any(entry[key] for key in keys)]
-    caption = "Entries that matter to others"
-    table = tables.table_of("entry-table", caption, ("team", *keys), entries, rest="entries of tricks.json")
-    none = "No team's absence or second entry gives the first rank to another team; no two share their outlines."
-    lead = "No sum of ranks stops a second entry from turning the order of others: rank one entry for each team."
-    return Section(
-        "entries", "Entries that decide the first rank", (table if table.rows else Text((none,), "good"),), lead
-    )
-
-
-def _play_section(document: Document) -> Section:
-    """Every play, the largest climbs first."""
-    words = {trick["name"]: trick["words"] for trick in document["tricks"]}
-    moved = [play for play in document["plays"] if None not in (play["before"], play["after"])]
-    moved.sort(key=lambda play: (play["after"] - play["before"], play["trick"], play["team"]))
-    moved = [{**play, "trick": words[play["trick"]]} for play in moved]
-    keys = ("trick", "team", "before", "after", "f1_change", "class_score_change", "pays")
-    caption = "Every play, the largest climbs first: ranks before and after, and what became of the pooled scores"
-    table = tables.table_of("plays", caption, keys, moved, rest="plays of tricks.json")
-    left_out = tuple(f"{tables.write_name(name)} is left out: {why}" for name, why in document["left_out"].items())
-    return Section("all-plays", "All plays", (table, *([Text(left_out, "warning")] if left_out else [])), folded=True)

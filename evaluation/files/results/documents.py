@@ -535,7 +535,7 @@ class LeaderboardFile(_Open):
 
 
 class StudyFile(_Open):
-    """What audit.json, sensitivity.json and tricks.json begin with; only the page of each reads more of them."""
+    """What audit.json and sensitivity.json begin with; only the page of each reads more of them."""
 
     challenge: _ChallengeIdentity | None
     software: dict[str, str]

@@ -2,7 +2,9 @@
 
 Every trick is played on every team, one team at a time; what comes of it is scored and ranked as any submission is.
 A trick *pays*, or works, if the team ranks higher although its pooled detection F1, or its pooled class score (mean
-over classes of the F1 of detection with the right class), has fallen by more than 0.005.
+over classes of the F1 of detection with the right class), has fallen by more than 0.005 under the first matching rule
+of the ranking. If the mean IoU over all nuclei has risen, the submission is nearer to the reference: that is
+*calibration*, and does not pay.
 """
 
 from __future__ import annotations
@@ -12,23 +14,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy
 
 from evaluation.board import ranked_table, team_scores
-from evaluation.board.matched_nuclei import Alike, MatchedOutlines, compare_outlines
-from evaluation.board.rules import against_tricks, gameable_ranking, load_ranked, ranking_of
+from evaluation.board.rules import ranking_of
 from evaluation.board.sensitivity import neighbour_distances
-from evaluation.board.teams import find_teams
-from evaluation.board.verdict import names_of
 from evaluation.challenge import Challenge
-from evaluation.files.results import __version__
-from evaluation.files.results.documents import encoded, identity
-from evaluation.findings import fault, render_findings
-from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
-from evaluation.scoring.match import MatchedCase, match_case
+from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import summarise
@@ -42,8 +36,8 @@ from nuclei_metrics.model.arrays import merge_runs
 from nuclei_metrics.model.instances import join_instances
 from nuclei_metrics.ranking.methods import needs_units
 
-LOSS = 0.005  # of pooled F1, or of the pooled class score: a submission that lost more is worse
-JUDGED = ("detection.f1.pooled", "detection.macro_f1.pooled")
+LOSS = 0.005  # of the first or the second of ``JUDGED``: a submission that lost more is worse
+JUDGED = ("detection.f1.pooled", "detection.macro_f1.pooled", "overall.iou.pooled")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +47,7 @@ class TrickCase:
     prediction    None: the case was not submitted
     classes       how many the challenge has
     common, rare  the commonest and the rarest of the classes that the whole submission predicts
+    group         its patient
     """
 
     reference: Instances
@@ -60,6 +55,7 @@ class TrickCase:
     classes: int
     common: int = 1
     rare: int = 1
+    group: str = ""
 
 
 Predictions = Sequence[Instances | None]  # of each case; None: not submitted
@@ -73,23 +69,23 @@ class Trick:
     """What is done, in words, and the function that does it.
 
     by_reference  it chooses by the reference, which no participant has: what a very good guess would gain
-    points        it can be done to nuclei that are points, too
     """
 
     name: str
     words: str
     apply: Apply
     by_reference: bool = False
-    points: bool = False
 
 
-def trick_cases(references: Sequence[Instances], predictions: Predictions, classes: int) -> list[TrickCase]:
+def trick_cases(
+    references: Sequence[Instances], predictions: Predictions, classes: int, groups: Sequence[str] | None = None
+) -> list[TrickCase]:
     """Make the cases of one submission as tricks see them. Without nuclei both classes are the first."""
     predicted = [nuclei.class_id for nuclei in predictions if nuclei is not None]
     class_ids, often = np.unique(np.concatenate([np.empty(0, np.int16), *predicted]), return_counts=True)
     common, rare = (int(class_ids[often.argmax()]), int(class_ids[often.argmin()])) if len(often) else (1, 1)
-    sides = zip(references, predictions, strict=True)
-    return [TrickCase(reference, prediction, classes, common, rare) for reference, prediction in sides]
+    sides = zip(references, predictions, groups or [""] * len(references), strict=True)
+    return [TrickCase(reference, prediction, classes, common, rare, group) for reference, prediction, group in sides]
 
 
 # --- what tricks are made of ------------------------------------------------------------------------------------------
@@ -104,20 +100,20 @@ def each(change: ChangeOfNuclei) -> Apply:
     return apply
 
 
-def _only_if(test: Callable[[Instances, TrickCase], Bool]) -> Apply:
+def only_if(test: Callable[[Instances, TrickCase], Bool]) -> Apply:
     return each(lambda nuclei, case: runs.select_instances(nuclei, test(nuclei, case)))
 
 
 def keep(value: ValueOfNuclei, share: float) -> Apply:
     """Keep the share of the nuclei of each case that have the highest value, rounded up."""
-    return _only_if(lambda nuclei, case: _highest_share(value(nuclei, case), share))
+    return only_if(lambda nuclei, case: highest_share(value(nuclei, case), share))
 
 
-def _highest_share(value: Float64, share: float) -> Bool:
-    return _among_highest(value, math.ceil(share * len(value)))
+def highest_share(value: Float64, share: float) -> Bool:
+    return among_highest(value, math.ceil(share * len(value)))
 
 
-def _among_highest(value: Float64, number: int) -> Bool:
+def among_highest(value: Float64, number: int) -> Bool:
     """Mark the ``number`` highest values, bool (N,); of equal ones the first."""
     chosen = np.zeros(len(value), np.bool_)
     chosen[np.argsort(-value, kind="stable")[:number]] = True
@@ -140,7 +136,7 @@ def best_iou(nuclei: Instances, case: TrickCase) -> Float64:
     return highest
 
 
-def _partner_class(nuclei: Instances, case: TrickCase) -> Int64:
+def partner_class(nuclei: Instances, case: TrickCase) -> Int64:
     """Find the class of the reference nucleus with an IoU above 1/2 of each prediction, int64 (N,); 0 for none."""
     classes = np.zeros(len(nuclei), np.int64)
     table = overlap_table(case.reference, nuclei)
@@ -149,7 +145,7 @@ def _partner_class(nuclei: Instances, case: TrickCase) -> Int64:
     return classes
 
 
-def _loneliness(nuclei: Instances, case: TrickCase) -> Float64:
+def loneliness(nuclei: Instances, case: TrickCase) -> Float64:
     """Measure the distance of each centroid to the nearest other one, px, float64 (N,); 0 for a single nucleus."""
     return np.nan_to_num(neighbour_distances(nuclei))
 
@@ -158,26 +154,26 @@ def silence(value: Callable[[TrickCase], float]) -> Apply:
     """Empty the 30 % of the cases that have the highest value; at least one."""
 
     def apply(cases: Sequence[TrickCase]) -> Predictions:
-        chosen = _among_highest(np.array([value(case) for case in cases]), max(1, round(0.3 * len(cases))))
-        emptied = _only_if(lambda nuclei, _: np.zeros(len(nuclei), np.bool_))(cases)
+        chosen = among_highest(np.array([value(case) for case in cases]), max(1, round(0.3 * len(cases))))
+        emptied = only_if(lambda nuclei, _: np.zeros(len(nuclei), np.bool_))(cases)
         return [empty if is_in else case.prediction for empty, is_in, case in zip(emptied, chosen, cases, strict=True)]
 
     return apply
 
 
-def _number_predicted(case: TrickCase) -> float:
+def number_predicted(case: TrickCase) -> float:
     return len(case.prediction or ())
 
 
-def _few_predicted(case: TrickCase) -> float:
-    return -_number_predicted(case)
+def few_predicted(case: TrickCase) -> float:
+    return -number_predicted(case)
 
 
-def _error_rate(case: TrickCase) -> float:
+def error_rate(case: TrickCase) -> float:
     """Compute 1 - F1 at an IoU of 1/2; 0 for a case without nuclei."""
     if case.prediction is None or not len(case.prediction) + len(case.reference):
         return 0.0
-    matched = np.count_nonzero(_partner_class(case.prediction, case))
+    matched = np.count_nonzero(partner_class(case.prediction, case))
     return 1 - 2 * matched / (len(case.prediction) + len(case.reference))
 
 
@@ -193,7 +189,7 @@ def united(nuclei: Instances, *more: Instances) -> Instances:
     return join_instances(parts, nuclei.shape_yx)
 
 
-def _shifted_copies(nuclei: Instances, case: TrickCase) -> Instances:
+def shifted_copies(nuclei: Instances, case: TrickCase) -> Instances:
     """Add seven copies of every nucleus, each a pixel or two away."""
     shifts_yx = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1), (2, 0))
     if nuclei.point_yx is None:
@@ -206,12 +202,12 @@ def _shifted_copies(nuclei: Instances, case: TrickCase) -> Instances:
 
 CHOSEN: Mapping[str, tuple[str, Callable[[Instances, TrickCase], Bool]]] = {
     "": ("every nucleus", lambda nuclei, case: np.ones(len(nuclei), np.bool_)),
-    "_surest": ("the most confident half of each image", lambda *sides: _highest_share(confidence(*sides), 0.5)),
+    "_surest": ("the most confident half of each image", lambda *sides: highest_share(confidence(*sides), 0.5)),
     "_rare": ("all but the commonest class", lambda nuclei, case: nuclei.class_id != case.common),
 }
 
 
-def _copies_of(chosen: str, size: str, other: str, surer: str) -> Trick:
+def copies_of(chosen: str, size: str, other: str, surer: str) -> Trick:
     """Make a trick that adds the chosen nuclei once more, a pixel larger or smaller.
 
     other  "" or "_other": the copies are named as the next class
@@ -237,15 +233,15 @@ def three_sizes(nuclei: Instances, case: TrickCase) -> Instances:
     return united(nuclei, runs.erode_instances(nuclei), runs.dilate_instances(nuclei))
 
 
-def _is_common(nuclei: Instances, case: TrickCase) -> Bool:
+def is_common(nuclei: Instances, case: TrickCase) -> Bool:
     return np.asarray(nuclei.class_id == case.common)
 
 
-def _not_rare(nuclei: Instances, case: TrickCase) -> Bool:
+def not_rare(nuclei: Instances, case: TrickCase) -> Bool:
     return np.asarray(nuclei.class_id != case.rare)
 
 
-def _all_common(nuclei: Instances, case: TrickCase) -> Instances:
+def all_common(nuclei: Instances, case: TrickCase) -> Instances:
     return renamed(nuclei, np.full(len(nuclei), case.common))
 
 
@@ -261,9 +257,9 @@ def whole_image(nuclei: Instances, case: TrickCase) -> Instances:
     return united(nuclei, replace(image, probability=None if nuclei.probability is None else np.full(1, 0.5)))
 
 
-def _split_largest(nuclei: Instances, case: TrickCase) -> Instances:
+def split_largest(nuclei: Instances, case: TrickCase) -> Instances:
     """Cut the largest tenth in two, at the column of the centroid."""
-    chosen, run, width = _highest_share(area(nuclei, case), 0.1), nuclei.run_instance, nuclei.shape_yx[1]
+    chosen, run, width = highest_share(area(nuclei, case), 0.1), nuclei.run_instance, nuclei.shape_yx[1]
     column = np.floor(np.nan_to_num(nuclei.centroids_yx()[:, 1])).astype(np.int64)
     edge = nuclei.run_start // width * width + column[run]
     left_stop = np.where(chosen[run], np.minimum(nuclei.run_stop, edge), nuclei.run_stop)
@@ -276,7 +272,7 @@ def _split_largest(nuclei: Instances, case: TrickCase) -> Instances:
     return united(*(runs.select_instances(part, part.areas_px() > 0) for part in parts))
 
 
-def _merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
+def merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
     """Make one nucleus of every two that are nearest to each other."""
     if len(nuclei) < 2:
         return nuclei
@@ -294,7 +290,7 @@ def _merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
     return runs.select_instances(merged, ~mutual)
 
 
-def _inside_border(nuclei: Instances, case: TrickCase) -> Bool:
+def inside_border(nuclei: Instances, case: TrickCase) -> Bool:
     """Mark the nuclei that do not touch the border of the image, bool (N,)."""
     height, width = nuclei.shape_yx
     row, column = np.divmod(nuclei.run_start, width)
@@ -305,62 +301,62 @@ def _inside_border(nuclei: Instances, case: TrickCase) -> Bool:
     return inside
 
 
-def _cut_smallest(share: float) -> Apply:
+def cut_smallest(share: float) -> Apply:
     """Drop the nuclei that are among the smallest of the whole submission."""
 
     def apply(cases: Sequence[TrickCase]) -> Predictions:
         areas = [area(case.prediction, case) for case in cases if case.prediction is not None]
         limit = float(np.quantile(np.concatenate([np.zeros(1), *areas]), share))
-        return _only_if(lambda nuclei, case: area(nuclei, case) > limit)(cases)
+        return only_if(lambda nuclei, case: area(nuclei, case) > limit)(cases)
 
     return apply
 
 
-def _classified_right(nuclei: Instances, case: TrickCase) -> Bool:
+def classified_right(nuclei: Instances, case: TrickCase) -> Bool:
     """Mark the nuclei whose class is not wrong, bool (N,). Spurious nuclei have no wrong class."""
-    partner = _partner_class(nuclei, case)
+    partner = partner_class(nuclei, case)
     return np.asarray((partner == 0) | (partner == nuclei.class_id))
 
 
-def _outlined_well(nuclei: Instances, case: TrickCase) -> Bool:
+def outlined_well(nuclei: Instances, case: TrickCase) -> Bool:
     """Mark the nuclei that are not outlined poorly, bool (N,). Spurious nuclei are not."""
     iou = best_iou(nuclei, case)
     return np.asarray((iou <= 0.5) | (iou > 0.7))
 
 
 FIRST = 1e-9  # a share that is rounded up to one nucleus
-TRICKS: tuple[Trick, ...] = (
+FIRST_TRICKS: tuple[Trick, ...] = (
     Trick("largest_75", "keep the largest 75 % of the nuclei of each image", keep(area, 0.75)),
     Trick("largest_50", "keep the largest 50 % of the nuclei of each image", keep(area, 0.5)),
     Trick("largest_25", "keep the largest 25 % of the nuclei of each image", keep(area, 0.25)),
-    Trick("surest_25", "keep the most confident 25 % of each image", keep(confidence, 0.25), points=True),
-    Trick("isolated_75", "keep the 75 % that lie farthest from others", keep(_loneliness, 0.75), points=True),
-    Trick("isolated_50", "keep the 50 % that lie farthest from others", keep(_loneliness, 0.5), points=True),
+    Trick("surest_25", "keep the most confident 25 % of each image", keep(confidence, 0.25)),
+    Trick("isolated_75", "keep the 75 % that lie farthest from others", keep(loneliness, 0.75)),
+    Trick("isolated_50", "keep the 50 % that lie farthest from others", keep(loneliness, 0.5)),
     Trick("one_per_image", "keep the largest nucleus of each image", keep(area, FIRST)),
-    Trick("no_small_20", "drop the smallest fifth of all nuclei", _cut_smallest(0.2)),
-    Trick("no_small_50", "drop the smaller half of all nuclei", _cut_smallest(0.5)),
-    Trick("no_border", "drop nuclei that touch the border of the image", _only_if(_inside_border)),
-    Trick("empty_few", "empty the 30 % of the images with the fewest nuclei", silence(_few_predicted), points=True),
-    Trick("empty_many", "empty the 30 % of the images with the most nuclei", silence(_number_predicted), points=True),
-    Trick("only_common", "keep the commonest class only", _only_if(_is_common), points=True),
-    Trick("all_as_common", "give every nucleus the commonest class", each(_all_common), points=True),
-    Trick("no_rare", "drop the nuclei named as the rarest class", _only_if(_not_rare), points=True),
-    Trick("copies_shifted_8", "every nucleus and seven copies a pixel or two away", each(_shifted_copies), points=True),
+    Trick("no_small_20", "drop the smallest fifth of all nuclei", cut_smallest(0.2)),
+    Trick("no_small_50", "drop the smaller half of all nuclei", cut_smallest(0.5)),
+    Trick("no_border", "drop nuclei that touch the border of the image", only_if(inside_border)),
+    Trick("empty_few", "empty the 30 % of the images with the fewest nuclei", silence(few_predicted)),
+    Trick("empty_many", "empty the 30 % of the images with the most nuclei", silence(number_predicted)),
+    Trick("only_common", "keep the commonest class only", only_if(is_common)),
+    Trick("all_as_common", "give every nucleus the commonest class", each(all_common)),
+    Trick("no_rare", "drop the nuclei named as the rarest class", only_if(not_rare)),
+    Trick("copies_shifted_8", "every nucleus and seven copies a pixel or two away", each(shifted_copies)),
     Trick("three_sizes", "every nucleus as it is, a pixel smaller and a pixel larger", each(three_sizes)),
-    *(_copies_of(*what) for what in product(CHOSEN, ["larger"], ["", "_other"], ["", "_surer"])),
-    *(_copies_of("", "smaller", "", surer) for surer in ("", "_surer")),
+    *(copies_of(*what) for what in product(CHOSEN, ["larger"], ["", "_other"], ["", "_surer"])),
+    *(copies_of("", "smaller", "", surer) for surer in ("", "_surer")),
     Trick("often_rare", "name a tenth of the commonest class as the rarest", each(often_rare)),
     Trick("whole_image", "one more nucleus, as large as the image", each(whole_image)),
-    Trick("split_largest_10", "cut the largest tenth in two", each(_split_largest)),
-    Trick("merge", "make one nucleus of every two neighbours", each(_merge_neighbours)),
+    Trick("split_largest_10", "cut the largest tenth in two", each(split_largest)),
+    Trick("merge", "make one nucleus of every two neighbours", each(merge_neighbours)),
     Trick("larger", "make every nucleus a pixel larger", each(lambda nuclei, _: runs.dilate_instances(nuclei))),
     Trick("smaller", "make every nucleus a pixel smaller", each(lambda nuclei, _: runs.erode_instances(nuclei))),
     Trick("best_50", "keep the 50 % of each image with the best IoU", keep(best_iou, 0.5), by_reference=True),
     Trick("best_25", "keep the 25 % of each image with the best IoU", keep(best_iou, 0.25), by_reference=True),
     Trick("best_one", "keep the nucleus with the best IoU of each image", keep(best_iou, FIRST), by_reference=True),
-    Trick("empty_hardest", "empty the 30 % of the cases with the lowest F1", silence(_error_rate), by_reference=True),
-    Trick("no_wrong_class", "drop the nuclei whose class is wrong", _only_if(_classified_right), by_reference=True),
-    Trick("no_poor_outline", "drop the nuclei with an IoU of 0.5 to 0.7", _only_if(_outlined_well), by_reference=True),
+    Trick("empty_hardest", "empty the 30 % of the cases with the lowest F1", silence(error_rate), by_reference=True),
+    Trick("no_wrong_class", "drop the nuclei whose class is wrong", only_if(classified_right), by_reference=True),
+    Trick("no_poor_outline", "drop the nuclei with an IoU of 0.5 to 0.7", only_if(outlined_well), by_reference=True),
 )
 
 
@@ -380,7 +376,8 @@ class Field:
     teams: Mapping[str, Predictions]
 
     def trick_cases(self, team: str, classes: int) -> list[TrickCase]:
-        return trick_cases([reference.instances for reference in self.references], self.teams[team], classes)
+        references = [reference.instances for reference in self.references]
+        return trick_cases(references, self.teams[team], classes, [case.group for case in self.cases])
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,6 +386,7 @@ class Play:
 
     before, after  its place among the same other teams, NaN: none
     pays           it stands higher although it became worse
+    calibrates     so it does, and its mean IoU over all nuclei has risen: an honest improvement
     """
 
     trick: str
@@ -398,18 +396,19 @@ class Play:
     f1_change: float
     class_score_change: float
     pays: bool
+    calibrates: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Played:
     """A ranking, and the scores that it reads of every team and trick; the trick "" is the submission as it is.
 
-    judged   pooled F1 and pooled class score, float64 (2,), by team and trick
+    judged   the scores of ``JUDGED`` by its first matching rule, float64 (3,), by team and trick
     """
 
     ranking: Challenge
     scores: dict[tuple[str, str], team_scores.TeamScores]
-    judged: Mapping[tuple[str, str], Float64]
+    judged: dict[tuple[str, str], Float64]
 
     @property
     def originals(self) -> dict[str, team_scores.TeamScores]:
@@ -418,36 +417,39 @@ class Played:
     def plays(self) -> list[Play]:
         """Say what every trick does to every team."""
         originals, all_plays = self.originals, []
-        places = _places_of(self.ranking, originals.values())
+        places = places_of(self.ranking, originals.values())
         for (team, trick), scores in self.scores.items():
             if trick:
-                before, after = places[team], _places_of(self.ranking, (originals | {team: scores}).values())[team]
-                f1, class_score = np.nan_to_num(self.judged[team, trick] - self.judged[team, ""]).tolist()
-                pays = after < before and min(f1, class_score) < -LOSS
-                all_plays.append(Play(trick, team, before, after, f1, class_score, pays))
+                before, after = places[team], places_of(self.ranking, (originals | {team: scores}).values())[team]
+                f1, class_score, iou = np.nan_to_num(self.judged[team, trick] - self.judged[team, ""]).tolist()
+                higher = after < before and min(f1, class_score) < -LOSS
+                all_plays.append(
+                    Play(trick, team, before, after, f1, class_score, higher and iou <= 0, higher and iou > 0)
+                )
         return all_plays
 
 
-def play_all(
-    field: Field, counted: Challenge, rankings: Sequence[Challenge], tricks: Sequence[Trick] = TRICKS
-) -> list[Played]:
+def play_all(field: Field, counted: Challenge, rankings: Sequence[Challenge], tricks: Sequence[Trick]) -> list[Played]:
     """Play every trick on every team, and score each under every ranking.
 
-    counted  the rules by which nuclei are matched and measured: those of all rankings together; by its first matching
-             rule it is known whether a submission became worse
+    counted  the rules by which nuclei are matched and measured: those of all rankings together
     """
-    judged: dict[tuple[str, str], Float64] = {}
-    played = [Played(_reduced_to(ranking, paths_read(ranking)), {}, judged) for ranking in rankings]
-    judge = _reduced_to(counted, JUDGED)
+    played = [Played(reduced_to(ranking, paths_read(ranking)), {}, {}) for ranking in rankings]
+    judges = [reduced_to(by_iou(ranking), JUDGED) for ranking in rankings]
     for team, original in sorted(field.teams.items()):
         cases = field.trick_cases(team, len(counted.classes))
         for name, predictions in [("", original), *((trick.name, trick.apply(cases)) for trick in tricks)]:
             results = count_predictions(counted, field, predictions)
-            summary = summarise(judge, results)
-            judged[team, name] = np.array([summary.value(path) for path in JUDGED], np.float64)
-            for ranking in played:
+            for ranking, judge in zip(played, judges, strict=True):
+                summary = summarise(judge, results)
+                ranking.judged[team, name] = np.array([summary.value(path) for path in JUDGED], np.float64)
                 ranking.scores[team, name] = scores_read(ranking.ranking, results, team)
     return played
+
+
+def by_iou(challenge: Challenge) -> Challenge:
+    """Let a challenge measure the IoU alone, which every judge reads."""
+    return challenge.model_copy(update={"metrics": challenge.metrics.model_copy(update={"measures": ("iou",)})})
 
 
 def count_predictions(challenge: Challenge, field: Field, predictions: Predictions) -> list[CaseResult]:
@@ -457,7 +459,7 @@ def count_predictions(challenge: Challenge, field: Field, predictions: Predictio
     return measure_cases(challenge, [match_case(challenge, *of_case) for of_case in sides])
 
 
-def _reduced_to(challenge: Challenge, paths: Sequence[str]) -> Challenge:
+def reduced_to(challenge: Challenge, paths: Sequence[str]) -> Challenge:
     """Reduce a challenge to the scores at some paths of metrics.json, so that no other is computed."""
     parts = [path.split(".")[2 if path.startswith("alternatives.") else 0 : -1] for path in paths]
     families = tuple(dict.fromkeys(".".join(keys) for keys in parts))
@@ -478,164 +480,21 @@ def scores_read(challenge: Challenge, results: Sequence[CaseResult], team: str) 
     return team_scores.team_of_documents(team, challenge, columns, scored.metrics, details)
 
 
-def _places_of(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -> dict[str, float]:
+def places_of(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -> dict[str, float]:
     """Rank teams, and return their places by their names, in ascending order; NaN for those that are not ranked."""
     rules = ranking_of(challenge)
     table = team_scores.score_table(list(teams), rules, team_scores.groups_of(challenge))
     return dict(zip(table.teams, ranked_table.apply_method(table, rules).position.tolist(), strict=True))
 
 
-def _first_teams(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -> list[str]:
-    """Rank teams, and return the names of those that are first, in ascending order."""
-    places = _places_of(challenge, teams)
-    best = min((place for place in places.values() if not math.isnan(place)), default=math.nan)
-    return sorted(name for name, place in places.items() if place == best)
-
-
-# --- another ranking --------------------------------------------------------------------------------------------------
-
-
-def as_recommended(challenge: Challenge) -> Challenge:
-    """Give a challenge the ranking of the preset ``recommended``, and the rules that its columns depend on.
-
-    Of points and of one class there are fewer columns.
-    """
-    preset = Challenge.from_preset("recommended", name="recommended")
-    rules = ranking_of(preset)
-    metrics: dict[str, Any] = {"coverage": preset.metrics.coverage}
-    without = [] if len(challenge.classes) > 1 else ["macro_f1"]
-    if _compares_points(challenge):
-        without.append("class_mean")
-    else:
-        metrics |= {"measures": ("iou", "hausdorff_px"), "distance_cap_px": preset.metrics.distance_cap_px}
-    columns = tuple(column for column in rules.columns if not any(part in column.path for part in without))
-    changed = {
-        "metrics": challenge.metrics.model_copy(update=metrics),
-        "aggregation": challenge.aggregation.model_copy(update={"undefined": preset.aggregation.undefined}),
-        "submission": challenge.submission.model_copy(update={"duplicates": preset.submission.duplicates}),
-        "ranking": rules.model_copy(update={"columns": columns}),
-    }
-    return challenge.model_copy(update=changed)
-
-
-def _compares_points(challenge: Challenge) -> bool:
-    return challenge.reference.are_points or challenge.submission.are_points
-
-
-# --- a challenge and its submissions ----------------------------------------------------------------------------------
-
-
-def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None) -> dict[str, Any]:
-    """Play every trick on every team of a folder: the content of tricks.json, which says what works.
-
-    Raises WrongUsage, ChallengeBroken ("contradictory-rules" where numbers of nuclei are all that is known).
-    """
-    challenge, rules = load_ranked(folder)
-    if challenge.are_counts:
-        raise ChallengeBroken(
-            fault("contradictory-rules", "challenge.toml: reference.format", wording="no-nuclei-for-tricks")
-        )
-    teams = find_teams(submissions, output=output, without=rules.unranked).teams
-    field, alike, left_out = read_field(folder, challenge, {team.name: team.path for team in teams})
-    tricks = [trick for trick in TRICKS if trick.points or not _compares_points(challenge)]
-    own = _play_ranking(field, challenge, tricks)
-    plays = own.plays()
-    document: dict[str, Any] = {
-        "challenge": identity(challenge),
-        "software": {"version": __version__},
-        "first": _first_teams(own.ranking, own.originals.values()),
-        "tricks": [{"name": trick.name, "words": trick.words, "by_reference": trick.by_reference} for trick in tricks],
-        "plays": encoded(plays),
-        "pay_under_recommended": None,
-        "entries": _team_entries(own, alike),
-        "alike": alike.lines(),
-        "left_out": left_out,
-        "findings": render_findings(gameable_ranking(challenge)),
-    }
-    if any(play.pays for play in plays):
-        recommended = _play_ranking(field, as_recommended(challenge), tricks)
-        document["pay_under_recommended"] = sum(play.pays for play in recommended.plays())
-    return document | {"verdict": tricks_verdict(document)}
-
-
-def read_field(
-    folder: Path, challenge: Challenge, submissions: Mapping[str, Path]
-) -> tuple[Field, Alike, dict[str, str]]:
-    """Read the nuclei of all teams. Return them, which teams share their errors, and why teams were rejected, by name.
-
-    Raises ChallengeBroken.
-    """
+def read_field(folder: Path, challenge: Challenge, submissions: Mapping[str, Path]) -> Field:
+    """Read the nuclei of all teams. Raises ChallengeBroken, SubmissionRejected."""
     teams: dict[str, Predictions] = {}
-    outlines: dict[str, MatchedOutlines] = {}
-    left_out: dict[str, str] = {}
     references: list[PreparedReference] = []
     cases: list[Case] = []
     for name, path in sorted(submissions.items()):
-        try:
-            read = read_submission(folder, challenge, path)
-        except SubmissionRejected as error:
-            left_out[name] = str(error).partition("\n")[0]
-            continue
+        read = read_submission(folder, challenge, path)
         cases = [case.matched.case for case in read]
         references = references or [case.matched.reference for case in read]
         teams[name] = [case.prediction for case in read]
-        outlines[name] = outlines_of_cases([case.matched for case in read])
-    areas = [case.instances.areas_px() for case in references]
-    alike = compare_outlines(np.concatenate([np.empty(0), *areas]), outlines)
-    return Field(tuple(cases), tuple(references), teams), alike, left_out
-
-
-def outlines_of_cases(cases: Sequence[MatchedCase]) -> MatchedOutlines:
-    """Tell how a team outlined the nuclei of all cases under the first matching rule."""
-    areas, ious = [np.empty(0)], [np.empty(0)]
-    for case in cases:
-        pairs = next(iter(case.matches.values()))
-        area, iou = np.full((2, len(case.reference.instances)), np.nan)
-        if case.prediction.point_yx is None and len(pairs) and pairs.union_px.all():
-            area[pairs.reference_index] = case.prediction.areas_px()[pairs.prediction_index]
-            iou[pairs.reference_index] = pairs.intersection_px / pairs.union_px
-        areas.append(area)
-        ious.append(iou)
-    return MatchedOutlines(np.concatenate(areas), np.concatenate(ious))
-
-
-def _play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) -> Played:
-    return play_all(field, _reduced_to(challenge, (*JUDGED, *paths_read(challenge))), [challenge], tricks)[0]
-
-
-def _team_entries(played: Played, alike: Alike) -> list[dict[str, Any]]:
-    """Say what the absence of each team, and a second entry of it, does to the first rank.
-
-    No sum of ranks prevents that: rank one entry for each team.
-    """
-    originals, entries = played.originals, []
-    first = _first_teams(played.ranking, originals.values())
-    for team, scores in originals.items():
-        without = _first_teams(played.ranking, [other for name, other in originals.items() if name != team])
-        second = replace(scores, name=f"{team}\N{NO-BREAK SPACE}again")
-        twice = _first_teams(played.ranking, [*originals.values(), second])
-        twice = sorted({team if name == second.name else name for name in twice})
-        partners = [{one, other} - {team} for one, other, _ in alike.pairs if team in (one, other)]
-        entries.append(
-            {
-                "team": team,
-                "first_without_it": without if team not in first and without != first else [],
-                "shares_outlines_with": sorted(set().union(*partners)),
-                "first_if_it_is_there_twice": twice if twice != first else [],
-            }
-        )
-    return entries
-
-
-def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
-    """Say whether the ranking can be gamed, also that of ``recommended``, and which entries decide the first rank."""
-    attempts = against_tricks(document)
-    if not attempts:
-        return ["No attempt to game the ranking was played."]
-    sentences = [f"{attempts[0].upper()}{attempts[1:]}."]
-    if (pays := document["pay_under_recommended"]) is not None:
-        sentences.append(f"Under the ranking of the preset 'recommended' {pays or 'none'} of the plays would work.")
-    for key, condition in (("first_without_it", "Without"), ("first_if_it_is_there_twice", "With a second entry of")):
-        if names := [entry["team"] for entry in document["entries"] if entry[key]]:
-            sentences.append(f"{condition} {names_of(names, 'or')} the first rank would change.")
-    return sentences
+    return Field(tuple(cases), tuple(references), teams)
