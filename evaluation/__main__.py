@@ -1,10 +1,17 @@
 """``python -m evaluation``, and the command ``evaluation``."""
 
+import codecs
 import os
 import sys
 from typing import NoReturn
 
 from evaluation.commands.watch import run_watched
+
+# What is printed where a terminal's encoding (cp1252, latin-1, ASCII) lacks a character; else a question mark.
+_PLAIN = {
+    "↑": ">", "↓": "<", "≥": ">=", "∞": "inf", "−": "-", "–": "-", "…": "...", "‹": "<", "›": ">", "’": "'", "“": '"',
+    "”": '"', "○": "o", "✓": "v", "✕": "x", "±": "+-", "µ": "u",
+}  # fmt: skip
 
 
 def program() -> int:
@@ -23,9 +30,23 @@ def _open_standard_streams() -> None:
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
+def _print_everywhere() -> None:
+    """Print plain characters instead of raising UnicodeEncodeError, whatever the encoding of the terminal."""
+
+    def plain(error: UnicodeError) -> tuple[str, int]:
+        assert isinstance(error, UnicodeEncodeError)
+        lost = error.object[error.start : error.end]
+        return "".join(_PLAIN.get(character, " " if character.isspace() else "?") for character in lost), error.end
+
+    codecs.register_error("plain", plain)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="plain")  # type: ignore[union-attr]
+
+
 def main() -> NoReturn:
     """Run a command and leave with its exit code; the last line on stderr is what a participant may read."""
     _open_standard_streams()
+    _print_everywhere()
     sys.exit(run_watched(program))
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
+
+IS_LINUX = sys.platform == "linux"
+if IS_LINUX:
+    import resource
 
 SET_PARENT_DEATH_SIGNAL = 1  # prctl of Linux
 
@@ -21,13 +25,14 @@ def run_in_group(command: Sequence[str], *, cpu_seconds: int, **options: Any) ->
     cpu_seconds  processor time of each of its processes, after which the kernel kills it
     """
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(command, stdout=output, stderr=errors, start_new_session=True, **options)
+        process = subprocess.Popen(command, stdout=output, stderr=errors, start_new_session=IS_LINUX, **options)
         try:
-            resource.prlimit(process.pid, resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
+            if IS_LINUX:
+                resource.prlimit(process.pid, resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
             process.wait()
         finally:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL) if IS_LINUX else process.kill()
             process.wait()
         texts = []
         for file in (output, errors):

@@ -28,13 +28,13 @@ import pytest
 from every_format import write_challenge
 from signals import fields_of, left_of
 
-from evaluation.files.decoding import confinement, guard
-from evaluation.files.decoding.confinement import missing_here
+from evaluation.files.decoding import guard
 from evaluation.files.decoding.guard import Bounds, DecoderFault, decode
 from evaluation.files.decoding.plain_values import from_plain, to_plain
+from evaluation.files.system import MemoryLeft, confinement
+from evaluation.files.system.confinement import missing_here
 from evaluation.findings.errors import InputFault, NoRoomBeside, SubmissionRejected
 from evaluation.scoring import executors
-from evaluation.scoring.limits import MemoryLeft
 from evaluation.scoring.pool import Pool, ProcessPool
 from evaluation.scoring.street import check_submission, score_submission
 from evaluation.scoring.workers import Work, run_on
@@ -420,7 +420,8 @@ def test_after_some_files_that_are_too_slow_nothing_more_is_decoded(tmp_path, mo
 
 NO_PROCESS = """
 import resource
-from evaluation.files.decoding import guard, confinement
+from evaluation.files.decoding import guard
+from evaluation.files.system import confinement
 from pathlib import Path
 import os, sys, tempfile
 sys.path.insert(0, {tests!r})

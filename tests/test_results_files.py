@@ -155,7 +155,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from evaluation.files.results import files
-files.undisturbed = lambda: os.kill(os.getpid(), signal.SIGKILL)
+files.held_signals = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 files.write_together(Path(sys.argv[1]), {"details.json": "1", "objects.csv": "2", "metrics.json": "3"})
 """
 SECOND = {"details.json": "4", "objects.csv": "5", "metrics.json": "6"}
@@ -180,7 +180,7 @@ def test_files_that_another_program_is_writing_stay(tmp_path, monkeypatch):
     """The other waits until this one is done."""
     write_new = files.write_new
     other: list[subprocess.Popen[bytes]] = []
-    code = KILLED.replace("files.undisturbed", "_")
+    code = KILLED.replace("files.held_signals", "_")
 
     def write_slowly(path: Path, data: bytes) -> None:
         write_new(path, data)

@@ -23,12 +23,12 @@ from evaluation import Case, Challenge
 from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.formats.format import image_bytes
 from evaluation.files.submission import CaseFile, open_submission
+from evaluation.files.system import UNLIMITED, MemoryLeft, can_fork, memory_left
 from evaluation.findings.errors import WorkerDied, WorkersLost, WrongUsage, refused
 from evaluation.scoring import executors, street, workers
 from evaluation.scoring import read as module
-from evaluation.scoring.limits import UNLIMITED, MemoryLeft, memory_left
 from evaluation.scoring.match import MatchedCase
-from evaluation.scoring.pool import CASE_BYTES, ProcessPool, can_fork
+from evaluation.scoring.pool import CASE_BYTES, ProcessPool
 from evaluation.scoring.read import SharedCases, Store, file_states, kept_reference, rules_of_references
 from evaluation.scoring.receive import memory_needs, receive_submission
 from evaluation.scoring.street import score_submission
@@ -103,7 +103,7 @@ def test_limits_of_the_process_count_less_what_it_has(kind):
     script = (
         "import resource\n"
         f"resource.setrlimit({kind}, (3 * 10**9, 3 * 10**9))\n"
-        "from evaluation.scoring.limits import memory_left\n"
+        "from evaluation.files.system import memory_left\n"
         "left = memory_left().each\n"
         "taken = bytearray(left - 50 * 10**6)\n"
         "print(left)\n"

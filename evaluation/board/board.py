@@ -453,7 +453,8 @@ def _read_earlier(
     A file that is no metrics.json is left out like one of another challenge: it never costs a participant the score.
     Raises ChallengeBroken for too many files.
     """
-    files = sorted(path for path in folder.glob("*.json") if path.is_file() and not path.name.startswith("."))
+    paths = sorted(folder.glob("*.json"), key=lambda path: path.parts)
+    files = [path for path in paths if path.is_file() and not path.name.startswith(".")]
     count, limit = len(files), EARLIER_LIMIT
     if count > limit:
         raise ChallengeBroken(

@@ -115,7 +115,7 @@ def find_teams(folder: Path, *, output: Path | None = None, without: Collection[
 def _entries_of(folder: Path, output: Path | None) -> list[Path]:
     """List everything that may be a submission."""
     try:
-        paths = sorted(folder.iterdir())
+        paths = sorted(folder.iterdir(), key=lambda path: path.parts)
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         why = "no such folder" if is_missing else (error.strerror or "not readable").lower()
@@ -371,7 +371,7 @@ class ResultFolder:
         if not self.path.is_dir():
             raise WrongUsage(fault("no-submission", quote(self.path, 200), wording="no-results", got="no such folder"))
         files, rejected = [], []
-        for path in sorted(self.path.rglob("*.json")):
+        for path in sorted(self.path.rglob("*.json"), key=lambda path: path.parts):
             if path.name.startswith(".") or not path.is_file() or path.name in OTHER_FILES:
                 continue
             if path.name == store.KEY_FILE:

@@ -318,7 +318,7 @@ def _write_documents(folder: Path) -> None:
     with options.writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in documents().items():
-            (folder / name).write_text(text, "utf-8")
+            (folder / name).write_bytes(text.encode())
     screen.show_written(folder, *documents())
 
 

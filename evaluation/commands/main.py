@@ -13,8 +13,8 @@ import click
 from evaluation.commands.screen import wrapped
 from evaluation.commands.watch import INTERNAL, Stopped, end_early, out_of_memory
 from evaluation.files.results import __version__
+from evaluation.files.system import process_limit
 from evaluation.findings import errors, render_findings, render_summary
-from evaluation.scoring.limits import process_limit
 
 GROUPS = {
     "Compare": {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,6 +125,6 @@ def phase(challenge: Path) -> None:
     from evaluation.findings import render_findings
 
     rules, _ = load_ranked(challenge)
-    click.echo(json.dumps(phase_settings(rules), indent=1, ensure_ascii=False))
+    screen.show_json(phase_settings(rules))
     for line in render_findings(gameable_ranking(rules)):
         click.echo(line, err=True)

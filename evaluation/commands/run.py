@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evaluation.commands import options, screen
+from evaluation.files.system import missing_here
 from evaluation.findings import counted, fault, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
@@ -33,6 +33,7 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
 
     with screen.progress_bar("Checking") as progress:
         rules, findings = check_submission(challenge, submission, workers=workers, progress=progress)
+    missing = missing_here()
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         from evaluation.folders.convert import with_other_format
@@ -40,15 +41,17 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
         findings = tuple(with_other_format(findings, submission, rules.submission.format))
     if as_json:
         keys = ("code", "severity", "where", "got", "expected", "fix", "count")
-        listed = [{key: getattr(finding, key) for key in keys} for finding in sorted(set(findings))]
-        document = {"valid": not errors, "findings": listed}
-        click.echo(json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False))
+        entries = [{key: getattr(finding, key) for key in keys} for finding in sorted(set(findings))]
+        document = {"valid": not errors, "findings": entries, **({"unconfined": missing} if missing else {})}
+        screen.show_json(document, sort_keys=True)
     if errors:
         raise SubmissionRejected(*findings)
     if not as_json:
         screen.show_findings(findings)
         cases = len(rules.cases)
         click.echo(f"Valid: {'all ' * (cases > 1)}{counted(cases, 'case')} of {quote(rules.name)} can be scored.")
+        if missing:
+            click.echo(f"Files were decoded without {', '.join(missing)} to confine the decoder (docs/security.md).")
 
 
 # --- score ------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 import click
 
 from evaluation.commands.options import writing_to
-from evaluation.files.decoding.confinement import missing_here
+from evaluation.files.system import missing_here
 from evaluation.findings import Finding, render_findings
 
 if TYPE_CHECKING:
@@ -140,6 +140,12 @@ def write_document(
             write_page(page(document), output / f"{name}.html")
 
 
+def show_json(document: Mapping[str, Any], *, sort_keys: bool = False) -> None:
+    """Print a document as JSON, whatever the encoding of the terminal."""
+    is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    click.echo(json.dumps(document, indent=1, sort_keys=sort_keys, ensure_ascii=not is_unicode))
+
+
 def show_written(output: Path, *names: str, page: str = "") -> None:
     """Say which files were written; ``page`` is the last, if one was wanted."""
     click.echo(f"Written to {output}: {', '.join(filter(None, (*names, page)))}")
@@ -232,7 +238,7 @@ def scoring(cluster: str | None, log: Path | None, workers: int | None) -> Itera
         if log is not None:
             with writing_to(log):
                 log.parent.mkdir(parents=True, exist_ok=True)
-                stream = stack.enter_context(log.open("a", encoding="utf-8"))
+                stream = stack.enter_context(log.open("a", encoding="utf-8", newline="\n"))
         progress = SubmissionsProgress(stack.enter_context(progress_bar("Scoring")), stream)
         executor = stack.enter_context(connect(cluster, progress.say))
         yield {"executor": executor, "workers": workers, "progress": progress.progress, "note": progress.note}

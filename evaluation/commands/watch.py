@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from evaluation.files.results.files import placed_files
-from evaluation.scoring.limits import end_with_parent, memory_limit
+from evaluation.files.system import (
+    STOPPING,
+    can_fork,
+    end_with_parent,
+    fork,
+    held_signals,
+    memory_limit,
+    signal_again,
+    too_low_limit,
+)  # fmt: skip
 
 INTERNAL = 70
-# With less of these, in bytes, OpenBLAS does not come to an end while it is imported, or ends with 1.
-LEAST = (
-    ("address space (ulimit -v)", resource.RLIMIT_AS, 300_000_000),
-    ("data (ulimit -d)", resource.RLIMIT_DATA, 70_000_000),
-)
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(BaseException):
@@ -37,40 +40,33 @@ def run_watched(program: Callable[[], int]) -> int:
 
     Elsewhere than on Linux, and where no second process is allowed, the program runs alone.
     """
-    for what, kind, least in LEAST:
-        if 0 <= (limit := resource.getrlimit(kind)[0]) < least:  # -1: no limit
-            needed = f"The evaluation needs {least / 1e6:.0f} MB of {what}, and may take {limit / 1e6:.0f} MB"
-            print(f"{needed}; this is not about the submission.", file=sys.stderr)
-            return INTERNAL
+    if limit := too_low_limit():
+        print(f"The evaluation {limit}; this is not about the submission.", file=sys.stderr)
+        return INTERNAL
     signals = [number for number in STOPPING if signal.getsignal(number) != signal.SIG_IGN]  # as nohup asks for
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    watcher = os.getpid()
-    child = fork() if sys.platform == "linux" else None
-    if child:
-        _handle(signals, lambda number, _: os.kill(child, number))
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        return _exit_code_of(child)
-    if child == 0:
-        end_with_parent(watcher)
-    _handle(signals, stop)
-    # OpenBLAS interrupts a process that may start no threads; several workers are faster than its threads.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for some takes time, and rules need none
-    gc.set_threshold(100_000)  # modules make many objects, which stay: looking through them again and again takes long
+    watcher, child = os.getpid(), None
     try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with held_signals(signals):
+            with suppress(OSError):  # no second process is allowed
+                child = fork() if can_fork() else None
+            if child:
+                _handle(signals, lambda number, _: os.kill(child, number))
+            else:
+                _handle(signals, stop)
+        if child:
+            return _exit_code_of(child)
+        if child == 0:
+            end_with_parent(watcher)
+        # OpenBLAS interrupts a process that may start no threads; several workers are faster than its threads.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for some takes time, and rules need none
+        gc.set_threshold(100_000)  # modules make many objects, which stay: looking through them often takes long
         return program()
     except Stopped as stopped:  # while it was imported
         return end_early(stopped)
     finally:
-        _handle(signals, signal.SIG_IGN)  # the last line is written
-
-
-def fork() -> int | None:
-    try:
-        return os.fork()
-    except OSError:
-        return None
+        if not child:
+            _handle(signals, signal.SIG_IGN)  # the last line is written
 
 
 def _handle(signals: Iterable[int], handler: object) -> None:
@@ -88,8 +84,7 @@ def stop(number: int, _: object) -> None:
 def _stop_again(dropped: sys.UnraisableHookArgs) -> None:
     """Raise ``Stopped`` a moment later if it came where Python drops exceptions, as in ``__del__``."""
     if isinstance(stopped := dropped.exc_value, Stopped):
-        signal.signal(signal.SIGALRM, lambda *_: stop(stopped.args[0], None))
-        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        signal_again(stopped.args[0], stop)
     else:
         sys.__unraisablehook__(dropped)
 

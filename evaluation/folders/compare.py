@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -185,7 +186,11 @@ def _link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) 
         near = (path for file in files for path in pictures_near(file.path, [name]))
         picture = next((path for path in near if path not in own and path.suffix in TISSUE_SUFFIXES), None)
         if picture is not None:
-            (folder / f"{free}{picture.suffix}").symlink_to(picture.resolve())
+            place = folder / f"{free}{picture.suffix}"
+            try:
+                place.symlink_to(picture.resolve())
+            except OSError:  # Windows: a privilege
+                shutil.copyfile(picture, place)
     return folder
 
 
@@ -553,7 +558,7 @@ def _objects_of(results: Mapping[str, Result]) -> Iterator[dict[str, Path]]:
     with tempfile.TemporaryDirectory(prefix="evaluation-compare-") as scratch:
         paths = {model: Path(scratch) / f"{number}.csv" for number, model in enumerate(results)}
         for model, path in paths.items():
-            path.write_text(results[model].objects, encoding="utf-8")
+            path.write_bytes(results[model].objects.encode())
         yield paths
 
 

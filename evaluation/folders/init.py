@@ -377,7 +377,7 @@ def _fitting_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, M
     spellings = {spelling.casefold(): spelling for spelling in challenge.class_spellings()}
     compiled = partial(compile_pattern, known={"class": spellings})
     read, companions = compiled(rules.files), [*map(compiled, filter(None, map(rules.value, rules.companions)))]
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(folder.rglob("*"), key=lambda path: path.parts):
         name = path.relative_to(folder).as_posix()
         name = name if rules.is_shared else name.removesuffix(".gz")
         fields = read(name)

@@ -660,7 +660,7 @@ def _write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path
     }
     path = folder / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document))
+    path.write_bytes(json.dumps(document).encode())
     return SourceFile(
         f"{name}.json", path, Detected("coco_json", sign="one value and one region in each mask"), ".json"
     )

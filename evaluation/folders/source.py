@@ -249,7 +249,7 @@ def imported(path: Path, workspace: Path, *, name: str | None = None, dataset: s
     made = Path(tempfile.mkdtemp(dir=workspace)) / "imported"
     if isinstance(content, str):
         made = made.with_suffix(".geojson")
-        made.write_text(content)
+        made.write_bytes(content.encode())
         return made
     made = made.with_suffix(".npy")
     np.save(made, content, allow_pickle=False)

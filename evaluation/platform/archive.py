@@ -93,7 +93,7 @@ def write_archive(
         names = sorted(reference_names(challenge, challenge_folder))
         paths |= {f"challenge/{name}": challenge_folder / name for name in names}
     published = (store.KEY_FILE, *(store.RESULT_FILES if private else ("metrics.json",)))
-    for path in sorted(results.rglob("*")):
+    for path in sorted(results.rglob("*"), key=lambda path: path.parts):
         if path.is_file() and (path.name in published or path == results / BOARD_FILE):
             paths[path.relative_to(results).as_posix()] = path
     lock = Path(__file__).parents[2] / LOCK_FILE

@@ -16,9 +16,9 @@ from typing import Any
 
 from evaluation.files.results import __version__
 from evaluation.files.submission import SubmissionFiles
+from evaluation.files.system import memory_left, usable_processors
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import WorkersLost, WrongUsage
-from evaluation.scoring.limits import memory_left, usable_processors
 from evaluation.scoring.pool import WATCH_SECONDS, Answer, Pool, WorkerLost
 
 CLUSTER_TASKS = 8  # at least, where a cluster has not started its workers yet

@@ -10,9 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
 import sys
-import threading
 import time
 import traceback
 import warnings
@@ -22,13 +20,24 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 from multiprocessing.connection import Connection, Pipe, wait
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Self
 
+from evaluation.files.system import (
+    UNLIMITED,
+    be_killed_first,
+    can_fork,
+    end_with_parent,
+    fork,
+    held_signals,
+    memory_left,
+    restore_signals,
+    usable_processors,
+)  # fmt: skip
 from evaluation.findings import fault
 from evaluation.findings.errors import NoRoomBeside, WorkerDied
-from evaluation.scoring.limits import UNLIMITED, be_killed_first, end_with_parent, memory_left, usable_processors
 
 CASE_BYTES = 32_000_000  # that any case needs
 FORK_SECONDS = 0.2  # that copies of this process cost: to start, and since one process already decodes beside its work
@@ -163,16 +172,11 @@ def _out_of_memory(where: str, task: Task) -> WorkerDied:
 class _Worker:
     """A worker process. ``task``: the number of the task that it works on; ``known_below``: it has these already."""
 
-    pid: int
-    pipe: Connection
+    kill: Callable[[], object]
     wait: Callable[[], object]
+    pipe: Connection
     known_below: int = 0
     task: int | None = None
-
-
-def can_fork() -> bool:
-    """Whether a copy of this process works as this process does: its locks are open, as it has one thread."""
-    return sys.platform == "linux" and threading.active_count() == 1
 
 
 def is_faster_shared(seconds: float, tasks: int, workers: int) -> bool:
@@ -293,32 +297,31 @@ class ProcessPool(Pool):
         launcher = another_launcher() if is_copy else None
         ours, theirs = Pipe()
         # No signal comes between the start and what it must find: the list of workers here, the handlers there.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
-        try:
-            worker = (
-                _Worker(*self.copy(ours, theirs, launcher, before), known_below=self.count)
-                if is_copy
-                else _Worker(*_start_fresh(self.width, ours, theirs))
-            )
-            self.workers.append(worker)
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-            if launcher:
-                launcher.close()
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with held_signals((signal.SIGINT, signal.SIGTERM)) as before:
+            try:
+                worker = (
+                    _Worker(*self.copy(ours, theirs, launcher, before), ours, known_below=self.count)
+                    if is_copy
+                    else _Worker(*_start_fresh(self.width, theirs), ours)
+                )
+                self.workers.append(worker)
+            except BaseException:
+                ours.close()
+                raise
+            finally:
+                theirs.close()
+                if launcher:
+                    launcher.close()
         return worker
 
     def copy(
         self, ours: Connection, theirs: Connection, launcher: socket.socket | None, mask: set[int]
-    ) -> tuple[int, Connection, Callable[[], object]]:
-        """Fork a copy of this process that works on tasks until it is killed."""
+    ) -> tuple[Callable[[], object], Callable[[], object]]:
+        """Fork a copy of this process that works on tasks; return the functions that kill it and wait for its end."""
         main = os.getpid()
         with warnings.catch_warnings():  # of threads that Python did not start: those of OpenBLAS stand still
             warnings.simplefilter("ignore", DeprecationWarning)
-            pid = os.fork()
+            pid = fork()
         if pid == 0:
             try:
                 end_with_parent(main)
@@ -332,37 +335,40 @@ class ProcessPool(Pool):
                 work(theirs, self.tasks)
             finally:
                 os._exit(1)  # nothing of the main process is cleaned up or written here
-        return pid, ours, partial(os.waitpid, pid, 0)
+        return partial(os.kill, pid, 9), partial(os.waitpid, pid, 0)
 
 
-def _start_fresh(workers: int, ours: Connection, theirs: Connection) -> tuple[int, Connection, Callable[[], object]]:
-    """A process of Python that works on the tasks that it is sent. It shares the processors with the other workers."""
-    threads = str(max(1, usable_processors() // workers))
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    start = f"import sys; sys.path[:] = {sys.path!r}; from evaluation.scoring.pool import _work_fresh; "
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"{start}_work_fresh({theirs.fileno()}, {os.getpid()})"],
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, **dict.fromkeys(names, threads)},
-        pass_fds=[theirs.fileno()],
-    )
-    return process.pid, ours, process.wait
+def _start_fresh(workers: int, pipe: Connection) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Start a process of Python that works on the tasks that it is sent; return the functions that kill it and wait for
+    its end. It shares the processors with the other workers.
+    """
+    threads = max(1, usable_processors() // workers)
+    process = get_context("spawn").Process(target=_work_fresh, args=(pipe, os.getpid(), threads), daemon=True)
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")  # else the worker would run the script of a user once more
+    try:
+        process.start()
+    finally:
+        sys.modules["__main__"] = main
+    return process.kill, process.join
 
 
-def _work_fresh(descriptor: int, main: int) -> None:
+def _work_fresh(pipe: Connection, main: int, threads: int) -> None:
     """What a fresh process does. What decodes for it is forked before it reads any of the reference."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = str(threads)
     from evaluation.files.decoding.guard import prepare
 
     end_with_parent(main)
     _begin_work(set())
     prepare()
     with suppress(EOFError, ConnectionError):  # the main process is gone
-        work(Connection(descriptor), {})
+        work(pipe, {})
 
 
 def _end_worker(worker: _Worker) -> None:
     with suppress(ProcessLookupError):
-        os.kill(worker.pid, signal.SIGKILL)
+        worker.kill()
     worker.wait()
     worker.pipe.close()
 
@@ -371,7 +377,7 @@ def _begin_work(mask: set[int]) -> None:
     """Set the signal handlers of a worker, and let the kernel kill it before its main process where memory runs out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the main process ends this one
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    restore_signals(mask)
     be_killed_first()
 
 

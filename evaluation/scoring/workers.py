@@ -24,9 +24,9 @@ from functools import partial
 from numbers import Integral
 from typing import Any, TypeVar
 
+from evaluation.files.system import UNLIMITED, MemoryLeft, can_fork, memory_left, usable_processors
 from evaluation.findings.errors import EvaluationError
-from evaluation.scoring.limits import UNLIMITED, MemoryLeft, memory_left, usable_processors
-from evaluation.scoring.pool import CASE_BYTES, Answer, Pool, ProcessPool, Task, can_fork, is_faster_shared
+from evaluation.scoring.pool import CASE_BYTES, Answer, Pool, ProcessPool, Task, is_faster_shared
 
 Progress = Callable[[int, int], None]  # is called with the number of parts that are done, and of all
 Outcome = TypeVar("Outcome")

@@ -185,7 +185,7 @@ def _receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
 
 def _launch(connection: socket.socket) -> None:
     """Work as the launcher: fork decoders, and say how they ended, until the parent is gone. It sees no file."""
-    from evaluation.files.decoding.confinement import address_space, confine, detach, end_with_parent, tasks_of_user
+    from evaluation.files.system.confinement import address_space, confine, detach, end_with_parent, tasks_of_user
 
     room, tasks = address_space() + LIBRARY_BYTES, tasks_of_user()
     detach(connection.fileno())
@@ -248,7 +248,7 @@ def _end_child(process: int, scratch: Path | None) -> int:
 
 def _serve(connection: socket.socket, room: int) -> None:
     """Work as a decoder: answer requests until the parent is gone."""
-    from evaluation.files.decoding.confinement import limit_next
+    from evaluation.files.system.confinement import limit_next
 
     while True:
         packed, numbers = _receive_request(connection)

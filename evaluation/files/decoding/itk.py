@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -221,10 +222,11 @@ def _itk_file(content: bytes, suffix: str) -> Iterator[str]:
     """Write a file with this content, which is gone at the end, and give its name. What SimpleITK raises meanwhile
     becomes Damaged, with the end of its last line.
     """
-    with tempfile.NamedTemporaryFile(suffix=suffix) as file:
+    with tempfile.NamedTemporaryFile(suffix=suffix, delete=False) as file:  # Windows opens a file of a name once
         file.write(content)
-        file.flush()
-        try:
-            yield file.name
-        except RuntimeError as error:
-            raise Damaged(str(error).strip().rpartition("\n")[2][-80:]) from None
+    try:
+        yield file.name
+    except RuntimeError as error:
+        raise Damaged(str(error).strip().rpartition("\n")[2][-80:]) from None
+    finally:
+        Path(file.name).unlink()

@@ -24,8 +24,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import TypeAliasType
 
 from evaluation.challenge import COUNTED, Challenge
-from evaluation.files.decoding.confinement import missing_here
 from evaluation.files.results import __version__
+from evaluation.files.system import missing_here
 from evaluation.findings import Finding, render_findings
 from nuclei_metrics.metrics import metrics_of
 from nuclei_metrics.metrics.every_nucleus import coverage_curve

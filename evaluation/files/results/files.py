@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import secrets
-import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from evaluation.files.system import STOPPING, held_signals, lock_handle, long_path
 
 placed_files: list[str] = []  # names of the files that this process has put in place: what one that is stopped can say
 
@@ -29,6 +27,7 @@ def write_together(folder: Path, contents: Mapping[str, str | bytes]) -> None:
     So the last one is there only if all are, of the same call, even if two programs write into the folder. After a
     fault, a full disk for instance, no file of this call is there.
     """
+    folder = long_path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     temporary = {name: folder / f".{name}.{secrets.token_hex(4)}" for name in contents}
     placed: list[str] = []
@@ -38,7 +37,7 @@ def write_together(folder: Path, contents: Mapping[str, str | bytes]) -> None:
                 _remove_unfinished(folder, contents)
             for name, content in contents.items():
                 write_new(temporary[name], content.encode() if isinstance(content, str) else content)
-            with undisturbed():
+            with held_signals(STOPPING):
                 if len(contents) > 1:
                     (folder / list(contents)[-1]).unlink(missing_ok=True)  # of an earlier call
                 for name, path in temporary.items():
@@ -59,6 +58,7 @@ def all_or_none(folder: Path) -> Iterator[Callable[[str, bytes], None]]:
     They are kept in a hidden folder on the same file system, in the first of ``folder`` and those above that is there.
     After a fault, in the block or of a rename, the files that were there before are there, and nothing else.
     """
+    folder = long_path(folder)
     new = list(takewhile(lambda path: not path.exists(), (folder, *folder.parents)))
     near = (folder, *folder.parents)[len(new)]
     names: list[str] = []
@@ -70,7 +70,7 @@ def all_or_none(folder: Path) -> Iterator[Callable[[str, bytes], None]]:
 
         yield keep
         undo: list[tuple[Path, Path]] = []
-        with undisturbed():
+        with held_signals(STOPPING):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 for number, name in enumerate(names):
@@ -111,25 +111,16 @@ def write_new(path: Path, data: bytes) -> None:
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[bool]:
     """Lock the folder against other runs of this program; False where the file system has no locks."""
-    handle = os.open(folder, os.O_RDONLY)
+    from filelock import lock_descriptor  # late: most commands write once, some never
+
+    handle = lock_handle(folder)
     is_alone = False
     try:
         with suppress(OSError):  # some network file systems
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            is_alone = True
+            is_alone = lock_descriptor(handle)
         yield is_alone
     finally:
         os.close(handle)
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Delay signals until the block ends."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 RESULTS = ("metrics.json", "details.json", "objects.csv")

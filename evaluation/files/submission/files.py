@@ -23,6 +23,7 @@ from typing import IO, BinaryIO, cast
 
 from evaluation.challenge import LimitRules
 from evaluation.files.decoding.streams import Damaged, foreign_file
+from evaluation.files.system import long_path
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, refused
 
@@ -50,7 +51,8 @@ class FolderFiles(SubmissionFiles):
     """The files below a folder. The folder itself may be a link; a link inside it must not lead out of it."""
 
     def __init__(self, folder: Path, limits: LimitRules) -> None:
-        self.path = self.root = folder.resolve()
+        self.path = folder.resolve()
+        self.root = long_path(self.path)
         self.limits = limits
         faults = _Faults()
         self.names = _checked_names(self.walk(faults), faults, limits)

@@ -1,6 +1,5 @@
-"""Free memory, processes and processors under the limits of the machine, control groups (1 and 2) and this process.
-
-Imports nothing but what Python brings: whoever reports that memory was too small has little of it.
+"""Linux: copies of this process, and free memory, processes and processors under the limits of the machine, control
+groups (1 and 2) and this process.
 """
 
 from __future__ import annotations
@@ -9,20 +8,30 @@ import ctypes
 import os
 import resource
 import signal
-import sys
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-UNLIMITED = sys.maxsize
+from evaluation.files.system.memory import UNLIMITED, MemoryLeft
+from evaluation.files.system.posix import bytes_left  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryLeft:
-    """Bytes that all processes ``together`` can still take, and ``each`` of them; ``UNLIMITED`` if unknown."""
+def can_fork() -> bool:
+    """Return whether a copy of this process works as this process does: its locks are open if it has one thread."""
+    return threading.active_count() == 1
 
-    together: int = UNLIMITED
-    each: int = UNLIMITED
+
+def fork() -> int:
+    """Return the id of a copy of this process; 0 in the copy. Raises OSError."""
+    return os.fork()
+
+
+def missing_here() -> list[str]:
+    """Return which confinements of decoders the kernel lacks."""
+    from evaluation.files.system import confinement  # late: few commands ask
+
+    return confinement.missing_here()
 
 
 def memory_left(root: Path = Path("/")) -> MemoryLeft:
@@ -31,14 +40,8 @@ def memory_left(root: Path = Path("/")) -> MemoryLeft:
     root   where proc and sys lie
     """
     own = _sizes_by_name(root / "proc/self/status")
-    each = [
-        limit - 1024 * own.get(used, 0)
-        for limit, used in (
-            (resource.getrlimit(resource.RLIMIT_DATA)[0], "VmData:"),
-            (resource.getrlimit(resource.RLIMIT_AS)[0], "VmSize:"),
-        )
-        if limit != resource.RLIM_INFINITY
-    ]
+    used = {resource.RLIMIT_DATA: own.get("VmData:", 0), resource.RLIMIT_AS: own.get("VmSize:", 0)}
+    each = bytes_left({kind: 1024 * kibibytes for kind, kibibytes in used.items()})
     machine = _sizes_by_name(root / "proc/meminfo").get("MemAvailable:")
     together = [*_left_in_groups(root), *([] if machine is None else [1024 * machine])]
     return MemoryLeft(max(min(together, default=UNLIMITED), 0), max(min(each, default=UNLIMITED), 0))
@@ -112,7 +115,7 @@ def process_limit(root: Path = Path("/")) -> int | None:
 
 def usable_processors(root: Path = Path("/")) -> int:
     """Processors this process may use: its affinity, and the limits of its container as it sees them."""
-    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    processors = len(os.sched_getaffinity(0))
     times = _small_text(root / "sys/fs/cgroup/cpu.max").split()
     times = times or [
         _small_text(root / f"sys/fs/cgroup/cpu/cpu.cfs_{name}_us").strip() for name in ("quota", "period")
@@ -144,4 +147,4 @@ def end_with_parent(parent: int) -> None:
 def be_killed_first() -> None:
     """Let the kernel end this process where memory runs out, not its parent, which reports it."""
     with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")
+        Path("/proc/self/oom_score_adj").write_bytes(b"1000")
