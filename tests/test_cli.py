@@ -295,9 +295,21 @@ def test_validate_needs_no_reference(made, tmp_path):
     kit.mkdir()
     for name in ("challenge.toml", "cases.csv"):
         shutil.copy(made.challenge / name, kit)
-    done = evaluation("validate", "--challenge", kit, "--submission", made.submissions["outliner"])
+    done = evaluation("validate", "--challenge", kit, "--submission", made.submissions["namer"])
     assert done.returncode == 0
-    assert done.stdout.splitlines()[-1] == "Valid: all 8 cases of 'Demo: nuclei of four patients' can be scored."
+    assert done.stdout.splitlines()[-1].startswith("Valid")
+
+
+def test_the_last_line_of_validate_repeats_what_it_warns_of(made, submission):
+    for case in ("P1_1", "P2_2"):
+        shutil.rmtree(next(submission.glob(f"*/{case}")))
+    (submission / "notes.md").write_text("a note")
+    done = evaluation("validate", "--challenge", made.challenge, "--submission", submission)
+    assert done.returncode == 0
+    *_, last = done.stdout.splitlines()
+    assert last.startswith("Valid, with ") and "can be scored" not in done.stdout
+    assert "warnings: 2 of 8 cases have no file and count as nothing found; " in last
+    assert last.endswith("; 1 file is not used.")
 
 
 def test_validate_gives_findings_as_json(made, submission):

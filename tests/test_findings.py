@@ -23,7 +23,18 @@ from every_format import write_files
 from findings import Bench
 from formats.annotation_xml import aperio, layer, region
 
-from evaluation.findings import CODES_DOCUMENT, FILE, Finding, catalogue, codes_document, entry, fault, render, texts
+from evaluation.findings import (
+    CODES_DOCUMENT,
+    FILE,
+    Finding,
+    catalogue,
+    codes_document,
+    entry,
+    fault,
+    render,
+    render_briefly,
+    texts,
+)
 from nuclei_metrics.model import Case
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -203,6 +214,24 @@ def test_a_real_input_gives_the_line_of_the_page(code: str, bench: Bench) -> Non
 # --- what calls say, and what wordings need ---------------------------------------------------------------------------
 
 PAGE = {"part", "title", "why", "what_to_do", "example"}
+
+
+def test_a_submission_without_warnings_is_valid_in_all_its_cases(bench: Bench) -> None:
+    bench.make("label_image by class")
+    last = bench.run("validate", "--challenge", "challenge", "--submission", "submission").splitlines()[-1]
+    assert re.fullmatch(r"Valid: (1 case|all \d+ cases) of '.*' can be scored\.", last), last
+
+
+def test_a_phrase_for_each_code_counts_what_its_findings_count():
+    missing = [fault("missing-case-worst", f"case '{name}'", got="no file", right="'x'") for name in "ab"]
+    masks = [fault("binary-mask", f"'{name}'", regions=n, label=1) for n, name in ((37, "a"), (2, "b"), (3, "c"))]
+    assert render_briefly([*masks, *missing], cases=7) == [
+        "37 separate regions that all have the label 1 (and 2 more)",
+        "2 of 7 cases have no file and count as nothing found",
+    ]
+    assert render_briefly(missing[:1], cases=7) == ["1 of 7 cases has no file and counts as nothing found"]
+
+
 SAYS = ("got", "expected", "fix")  # of a wording, or of a call
 SOURCES = sorted(path for path in (ROOT / "evaluation").rglob("*.py") if path.parent.name != "findings")
 HANDED_ON = {"FileFaults.fault", "Sheet.fault", "ListSheet.fault", "FeatureReader.add"}
@@ -360,7 +389,7 @@ def test_the_tables_of_each_code_are_those_of_the_whole_file() -> None:
 def test_a_code_has_its_page_and_wordings_say_what_they_can() -> None:
     for code in sorted(catalogue()):
         own = {key for key, value in entry(code).items() if isinstance(value, str)}
-        assert PAGE <= own <= PAGE | {"severity", *SAYS}, code
+        assert PAGE <= own <= PAGE | {"severity", "brief", *SAYS}, code
         assert entry(code).get("severity", "warning") == "warning", code
         assert all(set(words) <= set(SAYS) for words in entry(code).values() if isinstance(words, dict)), code
 

@@ -14,7 +14,7 @@ import click
 
 from evaluation.commands import options, screen
 from evaluation.files.system import missing_here
-from evaluation.findings import counted, fault, quote
+from evaluation.findings import counted, fault, quote, render_briefly
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
 if TYPE_CHECKING:
@@ -49,9 +49,13 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
     if not as_json:
         screen.show_findings(findings)
         cases = len(rules.cases)
-        click.echo(f"Valid: {'all ' * (cases > 1)}{counted(cases, 'case')} of {quote(rules.name)} can be scored.")
         if missing:
             click.echo(f"Files were decoded without {', '.join(missing)} to confine the decoder (docs/security.md).")
+        if findings:
+            told = render_briefly(findings, cases=cases)
+            click.echo(f"Valid, with {counted(len(told), 'warning')}: {'; '.join(told)}.")
+        else:
+            click.echo(f"Valid: {'all ' * (cases > 1)}{counted(cases, 'case')} of {quote(rules.name)} can be scored.")
 
 
 # --- score ------------------------------------------------------------------------------------------------------------

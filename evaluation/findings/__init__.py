@@ -111,6 +111,22 @@ def render_findings(findings: Iterable[Finding]) -> list[str]:
     return [_render_group(list(group)) for _, group in groupby(ordered, key)]
 
 
+def render_briefly(findings: Iterable[Finding], **data: Any) -> list[str]:
+    """What is wrong, a phrase for each code: in the words of ``brief`` of the code, else what was got first.
+
+    data  what a phrase may say beside ``count``
+    """
+    phrases = []
+    ordered = sorted(set(findings), key=lambda finding: (finding.code, _natural_order(finding.where), finding))
+    for code, group in groupby(ordered, lambda finding: finding.code):
+        first, *others = group
+        count = sum(finding.count for finding in (first, *others))
+        more = f" (and {count - first.count:,} more)" if others else ""
+        brief = entry(code).get("brief")
+        phrases.append(render(brief, {**data, "count": count}) if brief else first.got + more)
+    return phrases
+
+
 def _natural_order(text: str) -> list[tuple[int, str]]:
     """A key by which numbers behind a blank are sorted as numbers.
 
