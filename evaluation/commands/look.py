@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -243,13 +244,18 @@ def report(results: Path, output: Path | None, public: bool, workers: int | None
 
 
 DOCUMENTS = ("metrics.json", "details.json", "leaderboard.json", "challenge.toml")
+SUBMITTED = (
+    *("predictions.json", "polygons_json", "points_json", "geojson", "geojson_points", "coco_json", "hovernet_json"),
+    *("cellvit_json", "labelme_json", "points_csv"),
+)
 PRINTED = "-"
 
 
 @click.command()
 @click.argument("word", metavar="[CODE|PATH|WORD|presets]", required=False)
 @click.argument("preset", metavar="[PRESET]", required=False)
-@click.option("--schema", type=click.Choice(DOCUMENTS), help="Print the JSON Schema of a document.")
+@click.option("--schema", type=click.Choice((*DOCUMENTS, *SUBMITTED)), metavar="NAME",
+              help="Print the JSON Schema of a result (metrics.json, …) or of a submitted file (polygons_json, …).")
 @click.option(
     "--all",
     "folder",
@@ -335,6 +341,10 @@ def _presets_text(name: str | None) -> str:
 
 def _schema_text(file: str) -> str:
     """The JSON Schema of a document; challenge.toml with its preset merged in, as details.json holds its rules."""
+    if file in SUBMITTED:
+        from evaluation.files.schemas import json_schema
+
+        return json.dumps(json_schema(file), indent=1) + "\n"
     from evaluation.challenge import Challenge
     from evaluation.files.results.documents import MODEL_OF_FILE, as_json
 

@@ -54,6 +54,7 @@ from evaluation.files.formats.annotation_lists import (
 )
 from evaluation.files.formats.format import Example, Request
 from evaluation.files.formats.sheet import SKIPPED, UNKNOWN, class_of_text, json_of
+from evaluation.files.schemas import are_records
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from nuclei_metrics.model import Case, Float64, Outlines, Points
@@ -95,9 +96,10 @@ def _read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: 
         nuclei = NucleusLists(request, case, kind)
         of_points = nuclei.of_points
         for piece in _items_of(records, (f"Multiple {kind}s", kind.title()), key, where):
+            are_items = are_records(f"{kind}s_json", piece)
             for item in piece:
                 nuclei.next_annotation()
-                is_item = type(item) is dict and key in item
+                is_item = are_items or (type(item) is dict and key in item)
                 if not is_item or not (of_points or type(item[key]) is list):
                     expected = f"an object with {quote(key)}, {what}"
                     nuclei.fault("invalid-annotation", wording="value", expected=expected, value=json_of(item))
@@ -243,7 +245,11 @@ def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], ca
         reader = _ContourReader(request, case, _names_of_types(records.root))
         if records.pieces is not None and isinstance(records.root, dict):
             reader.add(records.pieces)
-        elif isinstance(records.root, dict) and isinstance(by_id := records.root.get(tool.records), dict):
+        elif (
+            isinstance(records.root, dict)
+            and isinstance(by_id := records.root.get(tool.records), dict)
+            and not (reader.is_labelme)
+        ):
             reader.add_named(by_id)
         else:
             expected = f"a file of {tool.title}, with {quote(tool.records)}"

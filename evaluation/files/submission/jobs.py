@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import unquote
 
-from evaluation.challenge import Challenge
+from evaluation.challenge import Challenge, LimitRules
 from evaluation.files.decoding.json import read_json
+from evaluation.files.schemas import places_at_fault
 from evaluation.files.submission import by_pattern
 from evaluation.files.submission.by_pattern import composed, missing_case, wrapping_folders
 from evaluation.files.submission.files import CaseFile, Layout, SubmissionFiles, what_is_unsafe
@@ -56,9 +57,7 @@ def _find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> 
     all_cases = frozenset(case.name for case in challenge.cases)
     try:
         with files.open(folder + JOBS_FILE) as stream:
-            jobs = read_json(stream, where=where, limits=challenge.limits)
-        if not isinstance(jobs, list) or not jobs:
-            raise refused("invalid-job", where, got="an empty list" if jobs == [] else "something else than a list")
+            jobs = read_jobs(stream, where=where, limits=challenge.limits)
     except InputFault as error:
         return Layout({}, all_cases, error.findings)
     reader = _JobReader(challenge, files.names, folder, where)
@@ -70,6 +69,37 @@ def _find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> 
     case_files = {name: reader.files[name] for name in sorted(reader.files)}
     findings = tuple(sorted(reader.findings()))
     return Layout(case_files, all_cases - set(case_files), findings, inputs=frozenset(reader.inputs))
+
+
+def read_jobs(stream: BinaryIO, *, where: str, limits: LimitRules) -> list[dict[str, Any]]:
+    """Read the list of jobs and check it by its model. Raises InputFault, with a finding for each job at fault."""
+    jobs = read_json(stream, where=where, limits=limits)
+    if not isinstance(jobs, list) or not jobs:
+        raise refused("invalid-job", where, got="an empty list" if jobs == [] else "something else than a list")
+    wrong: dict[int, str] = {}
+    for location in places_at_fault("predictions.json", jobs):
+        wrong.setdefault(int(location[0]), _what_is_wrong(location))
+    if wrong:
+        raise InputFault(*(fault("invalid-job", _place(where, jobs, index), got=got) for index, got in wrong.items()))
+    return jobs
+
+
+def _place(where: str, jobs: Sequence[Any], index: int) -> str:
+    """Name a job by its pk, or by its number if it has none."""
+    pk = jobs[index].get("pk") if isinstance(jobs[index], dict) else None
+    return f"{where}, job {quote(pk) if isinstance(pk, str) else f'{index + 1:,}'}"
+
+
+def _what_is_wrong(location: Sequence[int | str]) -> str:
+    """Say what the model found at a place in the list of jobs."""
+    keys = list(location[1:])
+    if not keys:
+        return "something else than an object"
+    if keys == ["pk"]:
+        return "a job without a pk"
+    if keys[0] in ("inputs", "outputs") and len(keys) < 3:
+        return f"no list of {keys[0]}"
+    return f"{'.'.join(map(str, keys))} with another value than the platform writes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +167,7 @@ class _JobReader:
         """The name of the image or file that a job had as its input."""
         slug = self.challenge.submission.input
         inputs = values_of(job, "inputs", where)
-        chosen = [value for value in inputs if slug is None or _socket_of(value).get("slug") == slug]
+        chosen = [value for value in inputs if slug is None or socket_of(value).get("slug") == slug]
         if len(chosen) != 1:
             what = f"{len(chosen)} inputs" + ("" if slug is None else f" {quote(slug)}")
             raise refused("invalid-job", where, wording="several-inputs", got=what)
@@ -155,7 +185,7 @@ class _JobReader:
             raise refused("failed-job", where, status=job.status)
         outputs: dict[int, str] = {}
         for value in job.outputs:
-            socket = _socket_of(value)
+            socket = socket_of(value)
             slug = socket.get("slug")
             class_id = self.classes.get(slug.casefold()) if isinstance(slug, str) else None
             if class_id is None:
@@ -172,7 +202,7 @@ class _JobReader:
         if usable and rules.missing_class_file == "empty":
             return
         slugs = {class_id: slug for slug, class_id in reversed(self.classes.items())}
-        there = [_socket_of(value).get("slug") for value in job.outputs]
+        there = [socket_of(value).get("slug") for value in job.outputs]
         lacking = [slug for class_id, slug in slugs.items() if class_id not in usable]
         places = [f"case {quote(job.case.name)}, {quote(slug)}" for slug in lacking]
         wording, socket = "not-among-outputs", rules.socket
@@ -248,7 +278,7 @@ def values_of(job: Mapping[str, Any], key: str, where: str) -> list[Mapping[str,
     return values
 
 
-def _socket_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
+def socket_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """The description of an input or output, which the platform renames from "interface" to "socket"."""
     described = (value.get(key) for key in ("socket", "interface"))
     return next((socket for socket in described if isinstance(socket, dict)), {})

@@ -1,0 +1,471 @@
+"""The schemas of what is submitted, as pydantic models: the platform's list of jobs, JSON of each format, rows of CSV.
+
+They check the list of jobs wholly, and of files of nuclei everything but the coordinates, which are decoded as arrays.
+``json_schema`` writes what participants get. The models know no challenge: whether a name is a class, how large an
+image is and whether a run-length code fits it is for the readers to say. Unknown keys are ignored.
+
+A schema has neither ``$ref`` nor ``prefixItems``: the platform puts the schema of a socket inside another schema, where
+references lead nowhere, and knows JSON Schema up to draft 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, partial
+from typing import Annotated, Any, Generic, Literal, NotRequired
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema, with_config
+from typing_extensions import TypedDict, TypeVar
+
+from evaluation.files.decoding.streams import COORDINATE_LIMIT
+
+DRAFT = "http://json-schema.org/draft-07/schema#"
+STRICT = ConfigDict(strict=True)
+NUMBERS = frozenset({int, float})  # by type: True is no number
+
+
+# --- coordinates ------------------------------------------------------------------------------------------------------
+
+
+def _check_position(position: list[Any]) -> list[Any]:
+    for number in position[:2]:
+        if type(number) not in NUMBERS or not abs(number) <= COORDINATE_LIMIT:
+            raise ValueError("a position [x, y] or [x, y, z] of numbers")
+    return position
+
+
+def _check_first(rings: list[list[Any]]) -> list[list[Any]]:
+    if not rings or not rings[0]:
+        raise ValueError("a list of rings, the first with a vertex")
+    return rings
+
+
+_NUMBER = {"type": "number", "minimum": -COORDINATE_LIMIT, "maximum": COORDINATE_LIMIT}
+_POSITION = {"type": "array", "items": [_NUMBER, _NUMBER], "minItems": 2}
+_VERTICES = {"type": "array", "items": _POSITION}
+_RINGS = {"type": "array", "items": [{**_VERTICES, "minItems": 1}], "additionalItems": _VERTICES, "minItems": 1}
+
+Position = Annotated[list[Any], Field(min_length=2), AfterValidator(_check_position), WithJsonSchema(_POSITION)]
+Vertices = Annotated[list[Position], Field(min_length=1), WithJsonSchema({**_VERTICES, "minItems": 1})]
+Rings = Annotated[list[list[Position]], AfterValidator(_check_first), WithJsonSchema(_RINGS)]
+Parts = Annotated[list[Rings], Field(min_length=1)]
+P = TypeVar("P", default=Position)
+V = TypeVar("V", default=Vertices)
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+Number = Annotated[float, Field(ge=-COORDINATE_LIMIT, le=COORDINATE_LIMIT)]
+
+
+def _all_or_none(records: list[Any], key: str) -> list[Any]:
+    """Refuse records of which some have a probability and others have none."""
+    if 0 < sum(record.get(key) is None for record in records) < len(records):
+        raise ValueError(f"{key} for every nucleus, or for none")
+    return records
+
+
+# --- the platform's list of jobs --------------------------------------------------------------------------------------
+
+
+@with_config(STRICT)
+class _Socket(TypedDict):
+    """The description of an input or an output of a job."""
+
+    slug: str
+    relative_path: NotRequired[str | None]
+    kind: NotRequired[str | None]
+    super_kind: NotRequired[str | None]
+
+
+@with_config(STRICT)
+class _ImageOfValue(TypedDict):
+    """The image of an input; ``name`` is the name of the uploaded file, with its suffix."""
+
+    name: str
+
+
+@with_config(STRICT)
+class _Value(TypedDict):
+    """An input or an output of a job; the platform calls its description ``socket`` or ``interface``."""
+
+    socket: NotRequired[_Socket | None]
+    interface: NotRequired[_Socket | None]
+    image: NotRequired[_ImageOfValue | None]
+    file: NotRequired[str | None]
+
+
+@with_config(STRICT)
+class _Job(TypedDict):
+    """A run of the algorithm on one item of the archive; ``pk`` is the name of the folder with its outputs."""
+
+    pk: str
+    inputs: list[_Value]
+    outputs: list[_Value]
+    status: NotRequired[str]
+
+
+Jobs = Annotated[list[_Job], Field(min_length=1)]
+
+
+# --- the platform's JSON of nuclei ------------------------------------------------------------------------------------
+
+
+@with_config(STRICT)
+class _PlatformPolygon(TypedDict, Generic[V]):
+    """A nucleus of "Multiple polygons"; ``name`` is its class."""
+
+    path_points: V
+    name: NotRequired[str | None]
+    probability: NotRequired[Probability | None]
+
+
+@with_config(STRICT)
+class _PlatformPoint(TypedDict, Generic[P]):
+    """A nucleus of "Multiple points"; ``name`` is its class."""
+
+    point: P
+    name: NotRequired[str | None]
+    probability: NotRequired[Probability | None]
+
+
+Evenly = AfterValidator(partial(_all_or_none, key="probability"))
+
+
+@with_config(STRICT)
+class _MultiplePolygons(TypedDict):
+    """The platform's kind "Multiple polygons"."""
+
+    polygons: Annotated[list[_PlatformPolygon[Vertices]], Evenly]
+    type: NotRequired[Literal["Multiple polygons"]]
+
+
+@with_config(STRICT)
+class _SinglePolygon(_PlatformPolygon[Vertices]):
+    """The platform's kind "Polygon"."""
+
+    type: Literal["Polygon"]
+
+
+@with_config(STRICT)
+class _MultiplePoints(TypedDict):
+    """The platform's kind "Multiple points"."""
+
+    points: Annotated[list[_PlatformPoint[Position]], Evenly]
+    type: NotRequired[Literal["Multiple points"]]
+
+
+@with_config(STRICT)
+class _SinglePoint(_PlatformPoint[Position]):
+    """The platform's kind "Point"."""
+
+    type: Literal["Point"]
+
+
+# --- GeoJSON ----------------------------------------------------------------------------------------------------------
+
+
+@with_config(STRICT)
+class _Polygon(TypedDict):
+    """An outline: a ring, and rings of holes."""
+
+    type: Literal["Polygon"]
+    coordinates: Rings
+
+
+@with_config(STRICT)
+class _MultiPolygon(TypedDict):
+    """An outline of several parts."""
+
+    type: Literal["MultiPolygon"]
+    coordinates: Parts
+
+
+@with_config(STRICT)
+class _OutlineCollection(TypedDict):
+    """Outlines that are one nucleus together."""
+
+    type: Literal["GeometryCollection"]
+    geometries: Annotated[list[_Polygon | _MultiPolygon], Field(min_length=1)]
+
+
+@with_config(STRICT)
+class _Point(TypedDict):
+    """The place of a nucleus."""
+
+    type: Literal["Point"]
+    coordinates: Position
+
+
+@with_config(STRICT)
+class _MultiPoint(TypedDict):
+    """The places of several nuclei."""
+
+    type: Literal["MultiPoint"]
+    coordinates: Annotated[list[Position], Field(min_length=1)]
+
+
+Outline = _Polygon | _MultiPolygon | _OutlineCollection
+Place = _Point | _MultiPoint
+G = TypeVar("G", default=Outline)
+
+
+def _check_no_object(value: Any) -> Any:
+    if isinstance(value, dict):
+        raise ValueError("an object of which each key has a value of its kind")
+    return value
+
+
+# Empty properties, which some tools write as null or [].
+NoObject = Annotated[Any, AfterValidator(_check_no_object), WithJsonSchema({"not": {"type": "object"}})]
+
+
+@with_config(STRICT)
+class _Classification(TypedDict):
+    """The class of a feature as QuPath writes it."""
+
+    name: NotRequired[str | None]
+
+
+@with_config(STRICT)
+class _Properties(TypedDict):
+    """The properties of a feature that count."""
+
+    classification: NotRequired[_Classification | str | None]
+    probability: NotRequired[Probability | None]
+
+
+@with_config(STRICT)
+class _Feature(TypedDict, Generic[G]):
+    """A nucleus; without a geometry it is left out."""
+
+    type: Literal["Feature"]
+    geometry: NotRequired[G | None]
+    properties: NotRequired[_Properties | NoObject]
+
+
+def _features_evenly(features: list[Any]) -> list[Any]:
+    nuclei = [feature.get("properties") for feature in features if feature.get("geometry") is not None]
+    _all_or_none([each if isinstance(each, dict) else {} for each in nuclei], "probability")
+    return features
+
+
+@with_config(STRICT)
+class _FeatureCollection(TypedDict, Generic[G]):
+    """GeoJSON of an image."""
+
+    features: Annotated[list[_Feature[G]], AfterValidator(_features_evenly)]
+    type: NotRequired[Any]  # "FeatureCollection"
+
+
+# --- COCO -------------------------------------------------------------------------------------------------------------
+
+
+Id = int | str
+
+
+def _check_polygons(polygons: list[list[Any]]) -> list[list[Any]]:
+    if len(polygons) > 2 and all(len(polygon) == 2 for polygon in polygons):
+        raise ValueError("lists of numbers, not of pairs")
+    if any(len(polygon) % 2 for polygon in polygons):
+        raise ValueError("an even number of numbers")
+    return polygons
+
+
+_FLAT = {"type": "array", "minItems": 1, "items": {"type": "array", "minItems": 2, "items": _NUMBER}}
+FlatPolygons = Annotated[
+    list[Annotated[list[Number], Field(min_length=2)]],
+    Field(min_length=1),
+    AfterValidator(_check_polygons),
+    WithJsonSchema(_FLAT),
+]
+
+
+@with_config(STRICT)
+class _RunLengths(TypedDict):
+    """A run-length code, column by column; as text compressed as by pycocotools."""
+
+    size: Annotated[list[int], Field(min_length=2, max_length=2)]
+    counts: list[Annotated[int, Field(ge=0)]] | str
+
+
+@with_config(STRICT)
+class _CocoResult(TypedDict):
+    """A nucleus among COCO's results."""
+
+    image_id: NotRequired[Id | None]  # of a file of one image it may be left out
+    segmentation: FlatPolygons | _RunLengths
+    category_id: NotRequired[Id | None]
+    score: NotRequired[Probability | None]
+
+
+CocoResults = Annotated[list[_CocoResult], AfterValidator(partial(_all_or_none, key="score"))]
+
+
+@with_config(STRICT)
+class _CocoImage(TypedDict):
+    """An image of a COCO data set; a case by its ``file_name``."""
+
+    id: Id
+    file_name: NotRequired[Id | None]
+
+
+@with_config(STRICT)
+class _CocoCategory(TypedDict):
+    """A class of a COCO data set."""
+
+    id: Id
+    name: NotRequired[Id | None]
+
+
+@with_config(STRICT)
+class _CocoDataset(TypedDict):
+    """A COCO data set with its images and classes."""
+
+    images: list[_CocoImage]
+    annotations: CocoResults
+    categories: NotRequired[list[_CocoCategory] | None]
+
+
+# --- HoVer-Net, CellViT, labelme --------------------------------------------------------------------------------------
+
+
+@with_config(STRICT)
+class _Cell(TypedDict):
+    """A nucleus of HoVer-Net or CellViT; ``type`` is its class."""
+
+    contour: Vertices
+    type: NotRequired[int | str | None]
+    type_prob: NotRequired[Probability | None]
+
+
+CellsEvenly = AfterValidator(partial(_all_or_none, key="type_prob"))
+
+
+def _values_evenly(cells: dict[str, Any]) -> dict[str, Any]:
+    _all_or_none(list(cells.values()), "type_prob")
+    return cells
+
+
+@with_config(STRICT)
+class _HoverNet(TypedDict):
+    """JSON of HoVer-Net: nuclei by their ids."""
+
+    nuc: Annotated[dict[str, _Cell], AfterValidator(_values_evenly)] | Annotated[list[_Cell], CellsEvenly]
+
+
+@with_config(STRICT)
+class _CellVit(TypedDict):
+    """JSON of CellViT; ``type_map`` names the numbers of classes."""
+
+    cells: Annotated[list[_Cell], CellsEvenly] | Annotated[dict[str, _Cell], AfterValidator(_values_evenly)]
+
+
+@with_config(STRICT)
+class _LabelmeShape(TypedDict):
+    """A shape of labelme; ``label`` is its class, shapes with one label and ``group_id`` are one nucleus."""
+
+    points: Vertices
+    label: NotRequired[str | None]
+    shape_type: NotRequired[Literal["polygon", "rectangle"] | None]
+
+
+@with_config(STRICT)
+class _Labelme(TypedDict):
+    """JSON of labelme."""
+
+    shapes: list[_LabelmeShape]
+
+
+# --- rows of CSV ------------------------------------------------------------------------------------------------------
+
+
+class _PointRow(TypedDict):
+    """A row of a table of points. Other names of columns: docs/formats.md."""
+
+    x: Number
+    y: Number
+    case: NotRequired[str]
+    probability: NotRequired[Probability]
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+MODELS: Mapping[str, Any] = {
+    "predictions.json": Jobs,
+    "polygons_json": _MultiplePolygons | _SinglePolygon,
+    "points_json": _MultiplePoints | _SinglePoint,
+    "geojson": _FeatureCollection[Outline] | list[_Feature[Outline]] | _Feature[Outline],
+    "geojson_points": _FeatureCollection[Place] | list[_Feature[Place]] | _Feature[Place],
+    "coco_json": CocoResults | _CocoDataset,
+    "hovernet_json": _HoverNet,
+    "cellvit_json": _CellVit,
+    "labelme_json": _Labelme,
+    "points_csv": _PointRow,
+}
+RECORDS: Mapping[str, Any] = {  # of the lists in large files, whose coordinates become arrays without a look at each
+    "polygons_json": list[_PlatformPolygon[Any]],
+    "points_json": list[_PlatformPoint[Any]],
+}
+
+
+@cache
+def model_of(name: str) -> TypeAdapter[Any]:
+    """Return the model of a submitted file."""
+    return TypeAdapter(MODELS[name])
+
+
+@cache
+def _records_of(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(RECORDS[name])
+
+
+def are_records(name: str, records: list[Any]) -> bool:
+    """Return whether all records of a list are valid but for their coordinates."""
+    try:
+        _records_of(name).validate_python(records)
+    except ValidationError:
+        return False
+    return True
+
+
+def places_at_fault(name: str, document: Any) -> list[tuple[int | str, ...]]:
+    """List the places of a document that its model refuses; none if it is valid."""
+    try:
+        model_of(name).validate_python(document)
+    except ValidationError as error:
+        return [problem["loc"] for problem in error.errors(include_url=False, include_input=False)]
+    return []
+
+
+def name_of_schema(format: str, *, are_points: bool, tool: str | None = None) -> str | None:
+    """Return the name of the schema of a format; None if its files are no JSON and no CSV.
+
+    >>> name_of_schema("geojson", are_points=True), name_of_schema("label_image", are_points=False)
+    ('geojson_points', None)
+    """
+    name = f"{tool}_json" if format == "contours_json" else format
+    name = "geojson_points" if are_points and format == "geojson" else name
+    return name if name in MODELS and not (are_points and format == "contours_json") else None
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """Return the JSON Schema (draft 7) of a submitted file, without references."""
+    schema = model_of(name).json_schema()
+    plain: dict[str, Any] = _without_references(schema, schema.get("$defs", {}))
+    if name.endswith("_csv"):
+        plain = {"description": "Each row of the table, by the names of its columns.", "type": "array", "items": plain}
+    return {"$schema": DRAFT, "title": name, **plain}
+
+
+def _without_references(node: Any, definitions: Mapping[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_without_references(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _without_references(definitions[node["$ref"].rpartition("/")[2]], definitions)
+    # The titles that pydantic makes of the names of keys say nothing.
+    kept = {key: value for key, value in node.items() if key not in ("$defs", "discriminator")}
+    if isinstance(kept.get("title"), str):
+        del kept["title"]
+    return {key: _without_references(value, definitions) for key, value in kept.items()}

@@ -1,0 +1,191 @@
+"""The schemas of what is submitted: what a model accepts its reader accepts, and the other way round."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from evaluation.challenge import Challenge, LimitRules
+from evaluation.challenge.formats import FormatRules
+from evaluation.commands.look import SUBMITTED
+from evaluation.commands.main import run
+from evaluation.files.formats import format_of
+from evaluation.files.formats.format import Request
+from evaluation.files.schemas import MODELS, json_schema, model_of
+from evaluation.findings.errors import InputFault
+from nuclei_metrics.model import Case
+
+CASE = Case("a", "a", 100, 120, 0.25, 0)
+OUTLINES = {"vertices": "exact", "vanished": "drop", "origin": "pixel_corner"}
+SQUARE = [[1, 1], [9, 1], [9, 9.5], [1, 9]]
+NAMES = st.sampled_from(["x", "y", None])
+PROBABILITIES = st.one_of(st.none(), st.sampled_from([0, 0.5, 1]))
+JUNK = st.sampled_from([None, True, -1e12, 0.5, "x", [], [1], [[1, 2]], {"a": 1}, {}])
+
+
+def ring(draw: Any) -> list[Any]:
+    return draw(st.lists(st.sampled_from([[1, 2], [3, 4.5, 0.5], [10, 20, 30, 40]]), min_size=1, max_size=4))
+
+
+@st.composite
+def records(draw: Any, record: Any) -> list[Any]:
+    return [record(draw) for _ in range(draw(st.integers(0, 3)))]
+
+
+def known(**keys: Any) -> dict[str, Any]:
+    return {key: value for key, value in keys.items() if value is not None}
+
+
+def polygon(draw: Any) -> dict[str, Any]:
+    return known(path_points=ring(draw), name=draw(NAMES), probability=draw(PROBABILITIES), sub_type="")
+
+
+def point(draw: Any) -> dict[str, Any]:
+    return known(point=[1, 2.5, 0.5], name=draw(NAMES), probability=draw(PROBABILITIES))
+
+
+def outline(draw: Any) -> dict[str, Any]:
+    rings = [ring(draw) for _ in range(draw(st.integers(1, 2)))]
+    polygon = {"type": "Polygon", "coordinates": rings}
+    several = {"type": "MultiPolygon", "coordinates": [rings, [SQUARE]]}
+    return draw(st.sampled_from([polygon, several, {"type": "GeometryCollection", "geometries": [polygon, several]}]))
+
+
+def place(draw: Any) -> dict[str, Any]:
+    several = {"type": "MultiPoint", "coordinates": [[1, 2], [3, 4]]}
+    return draw(st.sampled_from([{"type": "Point", "coordinates": [1, 2.5]}, several]))
+
+
+def feature(draw: Any, geometry: Any) -> dict[str, Any]:
+    classified = draw(st.sampled_from([{"classification": "x"}, {"classification": {"name": "y"}}, {}]))
+    properties = {**classified, **known(probability=draw(PROBABILITIES))}
+    return {"type": "Feature", "geometry": geometry(draw), "properties": properties}
+
+
+def result(draw: Any) -> dict[str, Any]:
+    codes = [{"size": [100, 120], "counts": [5, 3, 11992]}, [[1, 1, 9, 1, 9, 9]], [[1, 1, 9, 1], [2, 2, 4, 4, 2, 4]]]
+    return known(
+        image_id=7, segmentation=draw(st.sampled_from(codes)), category_id=draw(st.sampled_from([1, 2, "1", None])),
+        score=draw(PROBABILITIES),
+    )  # fmt: skip
+
+
+def cell(draw: Any) -> dict[str, Any]:
+    kind = draw(st.sampled_from([1, 2, "x", None]))
+    return known(contour=ring(draw), type=kind, type_prob=draw(PROBABILITIES), centroid=[1, 2])
+
+
+def shape(draw: Any) -> dict[str, Any]:
+    return known(points=ring(draw), label=draw(NAMES), shape_type=draw(st.sampled_from(["polygon", None])))
+
+
+FILES: dict[str, tuple[dict[str, Any], Any]] = {
+    "polygons_json": ({"format": "polygons_json", "units": "px", **OUTLINES}, records(polygon).map(
+        lambda items: {"type": "Multiple polygons", "polygons": items})),
+    "points_json": ({"format": "points_json", "units": "px", "origin": "pixel_corner"}, records(point).map(
+        lambda items: {"type": "Multiple points", "points": items})),
+    "geojson": ({"format": "geojson", "shape": "outline", **OUTLINES}, records(lambda draw: feature(draw, outline)).map(
+        lambda items: {"type": "FeatureCollection", "features": items})),
+    "geojson_points": ({"format": "geojson", "shape": "point", "origin": "pixel_corner"},
+                       records(lambda draw: feature(draw, place)).map(lambda items: {"features": items})),
+    "coco_json": ({"format": "coco_json", "class_values": {"x": 1, "y": 2}, **OUTLINES}, records(result)),
+    "hovernet_json": ({"format": "contours_json", "tool": "hovernet", "shape": "outline", **OUTLINES,
+                       "class_values": {"x": 1, "y": 2}},
+                      records(cell).map(lambda cells: {"nuc": {str(key): each for key, each in enumerate(cells)}})),
+    "cellvit_json": ({"format": "contours_json", "tool": "cellvit", "shape": "outline", **OUTLINES,
+                      "class_values": {"x": 1, "y": 2}}, records(cell).map(lambda cells: {"cells": cells})),
+    "labelme_json": ({"format": "contours_json", "tool": "labelme", "shape": "outline", **OUTLINES},
+                     records(shape).map(lambda shapes: {"shapes": shapes})),
+}  # fmt: skip
+
+
+def places_in(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """All places in a document but its root, ids of images, and the numbers of run-length codes: whether these fit a
+    case is for the reader to say.
+    """
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    found = [place for key, value in items for place in ((*path, key), *places_in(value, (*path, key)))]
+    return [place for place in found if not {"image_id", "counts", "size"} & set(place)]
+
+
+@st.composite
+def changed(draw: Any, documents: Any) -> Any:
+    """A valid document, or one of which a value was removed or replaced."""
+    document = copy.deepcopy(draw(documents))
+    places = places_in(document)
+    if not places or draw(st.booleans()):
+        return document
+    *path, last = draw(st.sampled_from(places))
+    node = document
+    for key in path:
+        node = node[key]
+    if draw(st.booleans()):
+        del node[last]
+    else:
+        node[last] = draw(JUNK)
+    return document
+
+
+CLASSES = [{"name": "x", "aliases": [""]}, {"name": "y"}]
+
+
+def rules_of(name: str) -> Challenge:
+    rules = {"files": "{case}.json", **FILES[name][0]}
+    matching = {"rules": [{"name": "r", "rule": "centroid_closest_first", "radius_px": 9.0, "class_aware": False,
+                           "ties": "first_pixel"}]}  # fmt: skip
+    return Challenge.from_preset(
+        "recommended", name="a", classes=CLASSES, submission=rules, cases=[CASE], matching=matching
+    )
+
+
+def reader_accepts(name: str, document: Any) -> bool:
+    challenge = rules_of(name)
+    rules: FormatRules = challenge.submission
+    request = Request(
+        where="'a.json'", name="a.json", rules=rules, classes=challenge.class_table(rules), limits=LimitRules()
+    )
+    try:
+        format_of(rules.format).read(io.BytesIO(json.dumps(document).encode()), request, CASE)
+    except InputFault:
+        return False
+    return True
+
+
+def model_accepts(name: str, document: Any) -> bool:
+    try:
+        model_of(name).validate_python(document)
+    except ValidationError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_model_accepts_what_its_reader_accepts(name: str) -> None:
+    verdicts = []
+
+    @settings(max_examples=400, deadline=None, database=None, derandomize=True)
+    @given(changed(FILES[name][1]))
+    def play(document: Any) -> None:
+        accepted = reader_accepts(name, document)
+        verdicts.append(accepted)
+        assert model_accepts(name, document) == accepted, document
+
+    play()
+    assert 0.2 < sum(verdicts) / len(verdicts) < 0.95
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_schema_stands_alone_and_is_printed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The platform puts the schema of a socket inside another one, where references lead nowhere."""
+    text = json.dumps(json_schema(name))
+    assert not {"$ref", "$defs", "prefixItems"} & set(text.split('"'))
+    assert run(["explain", "--schema", name]) == 0
+    assert json.loads(capsys.readouterr().out) == json_schema(name)
+    assert set(MODELS) == set(SUBMITTED)
