@@ -71,7 +71,8 @@ def test_a_kit_of_hidden_cases_names_none_of_them(tmp_path):
     kit = write_kit(challenge, tmp_path / "kit")
     for path in kit.folder.rglob("*"):
         assert not any(case.name in path.name for case in CASES)
-        assert path.is_dir() or path.suffix == ".zip" or not any(f"{case.name}," in path.read_text() for case in CASES)
+        is_packed = path.suffix in (".zip", ".whl")
+        assert path.is_dir() or is_packed or not any(f"{case.name}," in path.read_text() for case in CASES)
     example = str(kit.folder / "example_submission")
     assert run(["validate", "--challenge", str(kit.folder), "--submission", example]) == 0
 

@@ -26,12 +26,13 @@ from evaluation import Challenge, score_submission
 from evaluation.board import stored, teams
 from evaluation.board.board import board_of_challenge, rank_result
 from evaluation.board.document import leaderboard_document, leaderboard_json
-from evaluation.board.rules import load_ranked, phase_settings, phase_titles
+from evaluation.board.rules import load_ranked
 from evaluation.board.team_scores import TeamScores, as_columns, plan_columns, values_of_groups
 from evaluation.challenge import preset_names
 from evaluation.commands import main as cli
 from evaluation.files.results.documents import MetricsFile, as_json
 from evaluation.folders.demo import TEAMS, DemoPaths
+from evaluation.platform.phase import phase_of, phase_titles
 from evaluation.scoring.score import without_place
 from evaluation.scoring.street import score_then
 from nuclei_metrics.metrics import metrics_of
@@ -791,7 +792,7 @@ def paths_of(settings: dict[str, Any]) -> list[str]:
 
 
 def test_every_path_of_the_phase_is_a_number_in_metrics_json(made, results, capsys) -> None:
-    assert cli.run(["phase", "--challenge", str(made.challenge)]) == 0
+    assert cli.run(["phase", "--challenge", str(made.challenge), "--json"]) == 0
     settings = json.loads(capsys.readouterr().out)["settings"]
     assert [(path, order) for path, order in zip(
         paths_of(settings),
@@ -808,7 +809,7 @@ def test_every_preset_that_ranks_has_settings_whose_paths_its_results_have() -> 
         challenge = Challenge.from_preset(preset, name="test")
         if challenge.ranking is None or not challenge.ranking.columns:
             continue
-        settings = phase_settings(challenge)["settings"]
+        settings = phase_of(challenge).document()["settings"]
         assert (settings["submissions_limit_per_user_per_period"], settings["submission_limit_period"]) == (1, 7)
         assert set(paths_of(settings)) <= {*paths_with(challenge, "pooled", "group_mean", "case_mean", "stratum_mean")}
         titles = [settings["score_title"], *(column["title"] for column in settings["extra_results_columns"])]
@@ -828,7 +829,7 @@ def test_every_preset_that_ranks_has_settings_whose_paths_its_results_have() -> 
 def test_the_nearest_rules_of_the_platform_are_set_and_what_it_cannot_do_is_told(change, choice, told) -> None:
     challenge = Challenge.from_preset("monusac2020", name="test")
     rules = challenge.ranking.model_copy(update={"missing": "unranked", **change})
-    document = phase_settings(challenge.model_copy(update={"ranking": rules}))
+    document = phase_of(challenge.model_copy(update={"ranking": rules})).document()
     assert document["settings"]["scoring_method_choice"] == choice
     lines = [line for line in document["explanation"] if line.startswith("Not on the platform: ")]
     assert [told in line for line in lines] == ([True] if told else [])
@@ -841,7 +842,7 @@ def test_titles_that_are_equal_get_their_aggregation() -> None:
 
 def test_the_settings_in_the_guide_are_those_that_the_command_prints() -> None:
     page = (ROOT / "docs/organisers.md").read_text()
-    settings = phase_settings(Challenge.from_preset("recommended", name="test"))["settings"]
+    settings = phase_of(Challenge.from_preset("recommended", name="test")).document()["settings"]
     order = {"desc": "Descending", "asc": "Ascending"}[settings["score_default_sort"]]
     assert f"| `{settings['score_title']}`, `{settings['score_jsonpath']}`, *{order}* |" in page
     limit = settings["submissions_limit_per_user_per_period"], settings["submission_limit_period"]

@@ -23,13 +23,14 @@ from evaluation import Challenge
 from evaluation.board.board import build_board, rank_scores, score_and_rank
 from evaluation.board.document import leaderboard_document
 from evaluation.board.ranked_table import compare_columns, rank_table
-from evaluation.board.rules import gameable_ranking, phase_settings
+from evaluation.board.rules import gameable_ranking
 from evaluation.board.score_csv import ScoresInFile
 from evaluation.board.team_scores import plan_columns, team_of_documents
 from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingRules
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 from evaluation.folders.demo import DemoPaths
+from evaluation.platform.phase import phase_of
 from evaluation.report.leaderboard import verdict_section
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.score import Result, check_columns
@@ -261,7 +262,7 @@ def test_published_presets_that_can_be_gamed_say_so() -> None:
 
 def test_the_platform_knows_no_minimum() -> None:
     challenge = Challenge.from_preset("monusac2020", name="x", ranking={"require": list(FLOOR)})
-    assert any("knows no minimum" in line for line in phase_settings(challenge)["explanation"])
+    assert any("knows no minimum" in line for line in phase_of(challenge).document()["explanation"])
 
 
 def test_init_leaderboard_and_audit_say_that_a_ranking_can_be_gamed(bench: Bench) -> None:

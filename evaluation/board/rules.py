@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 
 from evaluation.board.team_scores import as_columns, plan_columns
-from evaluation.board.verdict import short_titles
 from evaluation.challenge import Challenge
 from evaluation.challenge.definition import tuples_for_lists
 from evaluation.challenge.documents import parse_toml
 from evaluation.challenge.formats import faults_of
 from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.files.results.documents import encoded
 from evaluation.findings import Finding, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 from evaluation.scoring.score import better_by_name, check_columns, wrong_directions
@@ -174,104 +171,4 @@ def gameable_ranking(challenge: Challenge) -> list[Finding]:
             ("floor-for-copies", "require", passed),
         )
         if paths
-    ]
-
-
-# --- the settings of a phase of the platform -------------------------------------------------------------------------
-
-ORDERS = {"ascending": "asc", "descending": "desc"}
-SCORING = {"absolute": "abs", "median_of_ranks": "med"}
-SCORING_WORDS = {
-    "abs": "Use the absolute value of the score column",
-    "avg": "Use the mean of the relative ranks of the score and extra result columns",
-    "med": "Use the median of the relative ranks of the score and extra result columns",
-}
-TITLE_CHARACTERS = 64  # of a title on the platform
-SUBMISSIONS, DAYS = 1, 7  # of a participant in a period, to begin with: each is a question to the reference
-
-
-class _ExtraColumn(NamedTuple):
-    """An extra results column of a phase."""
-
-    title: str
-    path: str
-    order: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PhaseSettings:
-    """The settings of a phase, by the names that the platform has for them."""
-
-    score_title: str
-    score_jsonpath: str
-    score_error_jsonpath: str = ""
-    score_default_sort: str
-    score_decimal_places: int = 4
-    scoring_method_choice: str
-    submissions_limit_per_user_per_period: int = SUBMISSIONS
-    submission_limit_period: int = DAYS
-    extra_results_columns: list[_ExtraColumn]
-
-
-def phase_settings(challenge: Challenge) -> dict[str, Any]:
-    """Say what to enter in the settings of a phase, by the names that the platform has for them, and why.
-
-    ``settings`` hold the score (the first column of [ranking]), its order, the other columns and how ranks are
-    combined; ``explanation`` is a list of sentences, also about what the platform cannot do. Raises ChallengeBroken
-    ("no-ranking").
-    """
-    rules = ranking_of(challenge)
-    titles = phase_titles([column.path for column in rules.columns])
-    score, *extra = zip(rules.columns, titles, strict=True)
-    settings = _PhaseSettings(
-        score_title=score[1],
-        score_jsonpath=score[0].path,
-        score_default_sort=ORDERS[score[0].direction],
-        scoring_method_choice=SCORING.get(rules.method, "avg"),
-        extra_results_columns=[_ExtraColumn(title, column.path, ORDERS[column.direction]) for column, title in extra],
-    )
-    ranked_only = challenge.publish.metrics == "ranked"
-    explanation = _explain_settings(rules, settings.scoring_method_choice, ranked_only=ranked_only)
-    return {"settings": encoded(settings), "explanation": explanation}
-
-
-def _explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) -> list[str]:
-    """Say what the settings mean, and where the platform's order may differ from that of [ranking]."""
-    lines = [
-        "The score is the first column of [ranking], the others are extra results columns; each path is that of a "
-        "number in metrics.json, and 'desc' means that higher is better.",
-        f"Scoring method '{scoring}': {SCORING_WORDS[scoring]}.",
-        "A submission in which one of these is no number is not ranked by the platform at all.",
-        'To show a number that does not rank, add a column with "exclude_from_ranking": true'
-        + (' and write metrics = "all" under [publish]: now metrics.json holds what ranks.' if ranked_only else "."),
-        f"Limit of attempts: {SUBMISSIONS} submission for each participant in {DAYS} days. Every score reveals "
-        "something about the reference: choose the fewest that your participants can work with.",
-    ]
-    if rules.require:
-        lines.append(
-            "The platform knows no minimum: a submission below it is ranked as any other. Publish the table "
-            "of 'evaluation leaderboard' as well, and say so on the page of the challenge."
-        )
-    differs = {
-        f"method = '{rules.method}': the platform ranks by the means alone. Publish the table of 'evaluation "
-        "leaderboard' instead, and say so on the page of the challenge.": needs_units(rules.method),
-        "weights: on the platform all columns count the same.": len({column.weight for column in rules.columns}) > 1,
-        f"ties = '{rules.ties}': on the platform equal values share the better rank, \"1, 2, 2, 4\".": rules.ties
-        != "min",
-        "missing = 'worst': the platform leaves a submission without a value unranked.": rules.missing == "worst",
-        "ex_aequo: the platform tests nothing; teams share a rank only if their numbers are equal.": rules.ex_aequo,
-    }
-    return lines + [f"Not on the platform: {words}" for words, is_so in differs.items() if is_so]
-
-
-def phase_titles(paths: Sequence[str]) -> list[str]:
-    """Give each column its title on the pages, with the aggregation where two are alike.
-
-    >>> phase_titles(["detection.f1.group_mean", "panoptic.per_class.Epithelial.pq.pooled"])
-    ['Detection F1', 'PQ, Epithelial']
-    """
-    titles = [title[:1].upper() + title[1:] for title in short_titles(paths)]
-    return [
-        title if len(title) <= TITLE_CHARACTERS else f"{title[: TITLE_CHARACTERS - 4].rstrip()} {index}"
-        for index, title in enumerate(titles, start=1)
     ]

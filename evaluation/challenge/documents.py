@@ -123,6 +123,9 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
         changed = document.get(side, {})
         if isinstance(changed, dict) and changed.get("format", below[side]["format"]) != below[side]["format"]:
             below[side] = {key: value for key, value in below[side].items() if key not in keys_of_formats()}
+    own = document.get("submission")
+    if isinstance(own, dict) and "socket" in own and "files" not in own:
+        below["submission"].pop("files", None)  # jobs decide, not the preset's folders
     if _has_no_area(document.get("reference")):
         below["reference"] = {key: value for key, value in below["reference"].items() if key not in OF_AREAS}
     _drop_costs(below.get("metrics", {}), document.get("metrics"))

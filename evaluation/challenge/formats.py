@@ -614,6 +614,18 @@ FORMATS: Mapping[str, type[FormatRules]] = {  # every class above that names its
 }
 
 
+SUFFIXES = {"label_image": ".mha", "colour_map": ".png", "conic_array": ".npy", "pannuke_masks": ".npy"}
+
+
+def usual_suffix(format: str) -> str:
+    """Return the suffix of the files of a format.
+
+    >>> usual_suffix("polygons_json"), usual_suffix("geojson"), usual_suffix("label_image")
+    ('.json', '.json', '.mha')
+    """
+    return SUFFIXES.get(format, f".{format.rpartition('_')[2]}").replace(".geojson", ".json")
+
+
 @cache
 def keys_of_formats() -> frozenset[str]:
     """The keys that some format has, and not all."""

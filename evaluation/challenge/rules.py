@@ -23,6 +23,7 @@ from evaluation.challenge.formats import (
     check_pattern,
     contradiction,
     invalid,
+    usual_suffix,
 )
 from evaluation.challenge.matching_rules import AnyMatchingRule
 from evaluation.findings import fault, listed
@@ -110,7 +111,8 @@ class SubmissionRules(FormatRules):
     """Where predictions lie and what their numbers mean.
 
     socket      slug of the output that holds the predictions in the platform's algorithm phase; with {class} one for
-                each class. Then predictions.json says which job belongs to which case, and ``files`` is for laptops
+                each class. Then predictions.json says which job belongs to which case; ``files`` is for laptops, and
+                "{case}" with the suffix of the format if it is not written
     input       slug of the input whose image or file name is the name of the case; None if jobs have one input
     case_names  whether participants may read the names of cases in messages
     duplicates  what two predictions of a case do that share more than half of the smaller of the two, whatever their
@@ -125,6 +127,15 @@ class SubmissionRules(FormatRules):
     missing_case: Literal["worst", "reject"]
     missing_class_file: Literal["empty", "reject"]
     duplicates: Literal["keep", "false_positive"] = "keep"
+
+    @model_validator(mode="before")
+    @classmethod
+    def name_files(cls, rules: Any) -> Any:
+        """Name the files on a laptop where a socket decides on the platform and ``files`` is not written."""
+        if isinstance(rules, Mapping) and isinstance(socket := rules.get("socket"), str) and "files" not in rules:
+            name = "{case}/{class}" if "{class}" in socket else "{case}"
+            return {**rules, "files": name + usual_suffix(str(rules.get("format")))}
+        return rules
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     help="What to start from, such as a published challenge; see 'evaluation explain presets'.",
 )
 @click.option("--name", help="Name of the new challenge. [default: the folder's]")
-@options.path_option("--submission", "A sample submission, whose format becomes that of submissions.")
+@options.path_option("--submission", "A sample submission, or the predictions.json of an algorithm phase.")
 @click.option("--refresh", is_flag=True, help="Add to cases.csv what is new in the reference; nothing is overwritten.")
 @click.argument("folder", type=options.FolderPath)
 def init(preset: str, name: str | None, submission: Path | None, refresh: bool, folder: Path) -> None:
@@ -104,9 +104,12 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
 @click.command()
 @options.RulesFolder
 @options.output_option("New folder for what participants get.", required=True)
-@click.option("--source", default="", help="What to install with pipx, for the guide. [default: this version]")
+@click.option("--source", default="", help="What to install with pipx. [default: a wheel of this program in the kit]")
 def kit(challenge: Path, output: Path, source: str) -> None:
-    """Write what participants get: the rules, the cases, an example submission that validates, and a guide."""
+    """Write what participants get: rules, cases, an example submission that validates, the program, and a guide.
+
+    In an algorithm phase also an example algorithm. PROPOSAL.md has paragraphs for the proposal of the challenge.
+    """
     from evaluation.platform.kit import write_kit
 
     with options.writing_to(output):
@@ -119,12 +122,24 @@ def kit(challenge: Path, output: Path, source: str) -> None:
 
 @click.command()
 @options.RulesFolder
-def phase(challenge: Path) -> None:
-    """Print the settings of the platform's phase that belong to [ranking], as JSON, and what they mean."""
-    from evaluation.board.rules import gameable_ranking, load_ranked, phase_settings
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@options.output_option("Folder for message, settings, schemas, list of the archive and pack-context.json.")
+def phase(challenge: Path, as_json: bool, output: Path | None) -> None:
+    """Write what the platform needs: a message to its support, settings, schemas, and the names of archive items."""
+    from evaluation.board.rules import gameable_ranking, load_ranked
     from evaluation.findings import render_findings
+    from evaluation.platform.phase import phase_of
 
     rules, _ = load_ranked(challenge)
-    screen.show_json(phase_settings(rules))
+    found = phase_of(rules)
+    if as_json:
+        screen.show_json(found.document())
+    else:
+        screen.show_lines(found.lines())
     for line in render_findings(gameable_ranking(rules)):
         click.echo(line, err=True)
+    if output is not None:
+        with options.writing_to(output):
+            names = found.write(output)
+        if not as_json:
+            screen.show_written(output, *names)

@@ -16,14 +16,15 @@ from evaluation.board.rules import gameable_ranking
 from evaluation.board.sensitivity import study_sensitivity
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_challenge_text, read_rules, resolve_preset
+from evaluation.challenge.formats import FORMATS, PointRules
 from evaluation.files.formats import Request
 from evaluation.files.formats.detect import COCO_FORMATS, find_image, list_images
 from evaluation.files.results.files import write_atomically
 from evaluation.files.submission.by_pattern import compile_pattern
-from evaluation.files.submission.jobs import JOBS_FILE
 from evaluation.findings import Finding, counted, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, WrongUsage, faults_as
 from evaluation.folders import made_challenge as challenges
+from evaluation.folders.from_jobs import ending_of_files, find_jobs_file, find_phase
 from evaluation.folders.look import look
 from evaluation.folders.made_challenge import ClassNames, ClassPlan, holds_points, table_text, toml_value
 from evaluation.folders.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of, size_beside
@@ -66,7 +67,7 @@ def initialise_challenge(
     """Write challenge.toml (the preset, and what differs from it) and cases.csv into a folder; what was done, in lines.
 
     What differs is what is found, if ``reference/`` holds files in another form than the preset's, or a sample of a
-    submission is given.
+    submission is given: files as participants hand them in, or a predictions.json of an algorithm phase.
 
     What is in the reference already becomes cases. Their sizes come from the reference itself where it tells, as label
     images do, or from the header of an image beside it (SVS, TIFF, PNG) that is called like the file or the case.
@@ -81,6 +82,8 @@ def initialise_challenge(
     folder.mkdir(parents=True, exist_ok=True)
     challenge = Challenge.from_preset(preset, name=preset)
     document = challenges.tables_above(preset, name or folder.resolve().name)
+    jobs_file = find_jobs_file(sample) if sample else None
+    sample = None if jobs_file else sample
     cases = () if sample else find_cases(challenge, folder)
     looked = _look_at(folder, sample, challenge, is_in_place=bool(cases))
     lines: list[str] = []
@@ -93,6 +96,9 @@ def initialise_challenge(
         lines = [f"Reference {looked.reference.words()}"]
         lines += [f"Submission {looked.sample.words()}"] if looked.sample else []
         findings = [*looked.reference.findings, *looked.plan.findings]
+    if jobs_file is not None:
+        cases, told = _take_jobs(jobs_file, challenge, cases, document)
+        challenge, lines = Challenge.build(resolve_preset(dict(document))), lines + told
     pattern, columns = challenge.reference.files, _needed_columns(challenge, cases)
     (folder / pattern.partition("{")[0].rpartition("/")[0]).mkdir(parents=True, exist_ok=True)
     heading = [
@@ -120,6 +126,37 @@ def initialise_challenge(
     if has_pixels:
         lines.append("Then: 'evaluation rasterise' shows what the overlap rules do to your reference.")
     return lines + render_findings([*findings, *gameable_ranking(challenge)])
+
+
+def _take_jobs(
+    jobs_file: Path, challenge: Challenge, cases: Sequence[_ListedCase], document: dict[str, Any]
+) -> tuple[tuple[_ListedCase, ...], list[str]]:
+    """Write what the jobs of an algorithm phase show into ``document``; returns the cases, and what was found in words.
+
+    Without a reference the cases are those that the jobs name.
+    """
+    if ending := ending_of_files(jobs_file, [case.name for case in cases]):
+        pattern = challenge.reference.files.replace("{case}", f"{{case}}{ending}")
+        document["reference"] = {**document.get("reference", {}), "files": pattern}
+        cases = [_without_ending(case, ending) for case in cases]
+    sizes = {case.name: case.size_yx for case in cases}
+    found = find_phase(jobs_file, challenge.class_names, sizes, points=challenge.reference.are_points)
+    document["submission"] = dict(found.table)
+    lines = list(found.lines)
+    if document["preset"] == RECOMMENDED and issubclass(FORMATS[found.table["format"]], PointRules):
+        document |= challenges.TABLES_OF_POINTS
+    if found.table["format"] == "label_image" and "{class}" not in found.table["socket"] and len(challenge.classes) > 1:
+        spellings = [spelling for rules in challenge.classes for spelling in (rules.name, *rules.aliases)]
+        document["classes"] = [{"name": NAMELESS, "aliases": list(dict.fromkeys(["", *spellings]))}]
+        document |= challenges.ONE_CLASS
+        lines.append("A label image tells no classes: all nuclei are of one class.")
+    named = () if cases else tuple(_ListedCase(name, name, None) for name in sorted(set(found.cases())))
+    return (*cases, *named), lines
+
+
+def _without_ending(case: _ListedCase, ending: str) -> _ListedCase:
+    name = case.name.removesuffix(ending)
+    return replace(case, name=name, group=name if case.group == case.name else case.group)
 
 
 def _suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[_ListedCase]) -> list[str]:
@@ -246,9 +283,6 @@ def _look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_pl
 
     Raises WrongUsage if nothing there can be read.
     """
-    if sample is not None and (sample / JOBS_FILE).is_file():
-        got = f"{JOBS_FILE}, a download from the platform"
-        raise WrongUsage(fault("nothing-to-compare", quote(str(sample), 200), wording="of-platform", got=got))
     files = (folder / REFERENCE).rglob("*")
     if sample is None and not any(path.is_file() and not path.name.startswith(".") for path in files):
         return None

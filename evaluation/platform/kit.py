@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import zipfile
 from collections.abc import Sequence
@@ -17,16 +18,24 @@ from evaluation.files.formats.format import Example
 from evaluation.files.formats.label_image import example_companion
 from evaluation.files.results import __version__
 from evaluation.files.results.files import write_atomically
+from evaluation.files.schemas import json_schema
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.findings.metric_pages import page_of, summary
 from evaluation.folders.made_challenge import table_text
+from evaluation.platform.algorithm import example_algorithm
+from evaluation.platform.phase import schema_of_submission
+from evaluation.platform.proposal import proposal_text
+from evaluation.platform.wheel import WHEEL_FILE, wheel_files
 from nuclei_metrics.model import Case
 
 GUIDE_FILE = "GUIDE.md"
 EXAMPLE_FOLDER = "example_submission"
 EXAMPLE_CASES = (Case("example_1", "P1", 96, 128, 0.25, 0), Case("example_2", "P2", 64, 100, 0.25, 1))
 CASES_SHOWN = 5
+SCHEMA_FILE = "submission.schema.json"
+ALGORITHM_FOLDER = "example_algorithm"
+PROPOSAL_FILE = "PROPOSAL.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +47,12 @@ class _Kit:
 
 
 def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> _Kit:
-    """Write challenge.toml, cases.csv, an example submission and a guide. The reference is not opened.
+    """Write what participants get, and PROPOSAL.md for the organiser. The reference is not opened.
 
-    source  what participants install with pipx, such as an address; if not given, this version by its name
+    The rules, the cases, an example submission, its schema, the program as a wheel, in an algorithm phase an example
+    algorithm, and a guide.
+
+    source  what participants install with pipx instead of the wheel, such as an address
 
     If the names of cases are hidden, cases.csv lists made ones: the rules are checked all the same. Raises
     ChallengeBroken, and WrongUsage if the folder has files already.
@@ -64,8 +76,22 @@ def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> _Kit
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     (output / f"{EXAMPLE_FOLDER}.zip").write_bytes(packed(files))
-    write_atomically(output / GUIDE_FILE, _guide(shown, sorted(files), source))
-    return _Kit(output, (GUIDE_FILE, CHALLENGE_FILE, CASES_FILE, f"{EXAMPLE_FOLDER}/", f"{EXAMPLE_FOLDER}.zip"))
+    more = []
+    if not source:
+        (output / WHEEL_FILE).write_bytes(packed(wheel_files()))
+        more.append(WHEEL_FILE)
+    if (schema := schema_of_submission(challenge)) is not None:
+        write_atomically(output / SCHEMA_FILE, json.dumps(json_schema(schema), indent=1) + "\n")
+        more.append(SCHEMA_FILE)
+    for name, text in example_algorithm(challenge).items():
+        path = output / ALGORITHM_FOLDER / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text)
+        more = [*more, f"{ALGORITHM_FOLDER}/"] if f"{ALGORITHM_FOLDER}/" not in more else more
+    write_atomically(output / GUIDE_FILE, _guide(shown, sorted(files), source, tuple(more)))
+    write_atomically(output / PROPOSAL_FILE, proposal_text(challenge))
+    names = (GUIDE_FILE, CHALLENGE_FILE, CASES_FILE, f"{EXAMPLE_FOLDER}/", f"{EXAMPLE_FOLDER}.zip", *more)
+    return _Kit(output, (*names, PROPOSAL_FILE))
 
 
 def packed(files: dict[str, bytes]) -> bytes:
@@ -80,9 +106,13 @@ def packed(files: dict[str, bytes]) -> bytes:
 # --- the guide --------------------------------------------------------------------------------------------------------
 
 
-def _guide(challenge: Challenge, files: Sequence[str], source: str = "") -> str:
-    """One page in Markdown: what to hand in, how to check it, and how it will be scored."""
+def _guide(challenge: Challenge, files: Sequence[str], source: str, more: Sequence[str]) -> str:
+    """One page in Markdown: what to hand in, how to check it, and how it will be scored.
+
+    more  further files of the kit
+    """
     rules = challenge.submission
+    schema = f" `{SCHEMA_FILE}` is the JSON Schema of such a file." if SCHEMA_FILE in more else ""
     sections = [
         f"# {challenge.name}: how to hand in",
         _what_to_hand_in(challenge, files),
@@ -91,9 +121,10 @@ def _guide(challenge: Challenge, files: Sequence[str], source: str = "") -> str:
         "## Check it before you submit\n\n"
         "```\nevaluation validate --challenge . --submission your_folder_or.zip\n```\n\n"
         f"`evaluation` is the program that scores, version {__version__}, for Python 3.11 to 3.13: "
-        f"`pipx install {source or f'nuclei-evaluation=={__version__}'}`.\n\n"
-        f"The files in `{EXAMPLE_FOLDER}/` are valid. `validate` finds everything that would be rejected, in one pass, "
-        "and says the same as the platform. `evaluation explain CODE` tells more about the code in square brackets.",
+        f"`pipx install {source or f'./{WHEEL_FILE}'}`.\n\n"
+        f"The files in `{EXAMPLE_FOLDER}/` are valid.{schema} `validate` finds everything that would be rejected, in "
+        "one pass, and says the same as the platform. `evaluation explain CODE` tells more about the code in square "
+        "brackets.",
         _how_it_is_scored(challenge),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -108,12 +139,20 @@ def _what_to_hand_in(challenge: Challenge, files: Sequence[str]) -> str:
         "worst": "A case without a file is scored as if nothing had been found in it.",
         "reject": "A submission that lacks a case is rejected.",
     }[rules.missing_case]
-    lines = [
-        "## What to hand in",
-        "",
-        f"A folder, or a ZIP of it, with {what}: {format_of(rules.format).words}. The files lie at `{rules.files}`"
-        f"{'; `*` stands for any name' if '*' in rules.files else ''}, for example:",
-        "",
+    words, any_name = format_of(rules.format).words, "; `*` stands for any name" if "*" in rules.files else ""
+    lines = ["## What to hand in", ""]
+    if rules.socket is not None:
+        lines += [
+            f"A container with an algorithm. The platform runs it once for each case, and reads its output "
+            f"`{rules.socket}`: {words}.",
+            "",
+            f"To check predictions on your computer, put {what} into a folder, at `{rules.files}`{any_name}:",
+            "",
+        ]
+    else:
+        lines += [f"A folder, or a ZIP of it, with {what}: {words}. The files lie at `{rules.files}`{any_name}, for "
+                  "example:", ""]  # fmt: skip
+    lines += [
         *[f"- `{name}`" for name in files[:CASES_SHOWN]],
         *([f"- and so on, {len(files):,} files in all"] if len(files) > CASES_SHOWN else []),
         "",
@@ -121,8 +160,6 @@ def _what_to_hand_in(challenge: Challenge, files: Sequence[str]) -> str:
     for key, kind in rules.companions.items():
         if (pattern := rules.value(key)) is not None:
             lines.append(f"`{pattern}` is the {kind}: it says which class each nucleus has.")
-    if rules.socket is not None:
-        lines.append(f"On the platform your algorithm writes them to the output `{rules.socket}`.")
     if rules.case_names == "hidden":
         lines.append(f"The cases in `{CASES_FILE}` are examples; those that are scored are hidden.")
     else:
@@ -161,10 +198,10 @@ def _how_numbers_are_meant(rules: FormatRules) -> str:
         words.append("They count from the corner of the slide.")
     if (explain := format_of(rules.format).explain) is not None:
         words += explain(rules)
-    if rules.case_key != "{case}" or rules.is_shared:
+    if rules.is_shared:  # in an algorithm phase the name is that of the archive's file
         key = rules.case_key
         names = f"`{key}`" if isinstance(key, str) else ", ".join(f"`{key[case]}` ({case})" for case in key)
-        words.append(f"A case is called {names}.")
+        words.append(f"A case is called {names}, where `{{case}}` is its name in `{CASES_FILE}`.")
     if rules.skip_classes:
         words.append(f"Annotations called {listed(rules.skip_classes)} are left out.")
     return "## What the numbers mean\n\n" + " ".join(words) if words else ""

@@ -1,0 +1,396 @@
+"""A phase of the platform: what its support is asked for, what the organiser sets, what the archive must hold.
+
+Support alone creates sockets, interfaces, evaluation outputs and the archive, and sets the kind of a phase and its time
+limit; the organiser sets the rest. ``phase_of`` finds all of it in the rules of a challenge.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from evaluation.board.rules import ranking_of
+from evaluation.board.verdict import short_titles
+from evaluation.challenge import Challenge
+from evaluation.challenge.rules import RankingRules
+from evaluation.files.formats import format_of
+from evaluation.files.formats.format import Example
+from evaluation.files.results.documents import encoded
+from evaluation.files.results.files import write_atomically
+from evaluation.files.schemas import json_schema, name_of_schema
+from evaluation.findings import listed
+from evaluation.folders.made_challenge import table_text
+from nuclei_metrics.ranking.methods import needs_units
+
+SUPPORT = "support@grand-challenge.org"
+SITE = "https://grand-challenge.org"
+MINUTES = 60  # of an evaluation, unless support changes it
+MEMORY_GB = 8  # the platform's default; up to 32
+PROPOSED_INPUT = "he-image"  # for a challenge whose jobs have one input
+ITEMS_SHOWN = 3
+TITLE_CHARACTERS = 64  # of a title on the platform
+SUBMISSIONS, DAYS = 1, 7  # of a participant in a period, to begin with: each is a question to the reference
+ORDERS = {"ascending": "asc", "descending": "desc"}
+SCORING = {"absolute": "abs", "median_of_ranks": "med"}
+SCORING_WORDS = {
+    "abs": "Use the absolute value of the score column",
+    "avg": "Use the mean of the relative ranks of the score and extra result columns",
+    "med": "Use the median of the relative ranks of the score and extra result columns",
+}
+
+
+class _Kind(NamedTuple):
+    """A kind of socket, as the platform spells it, and what the file of such an output ends with."""
+
+    name: str
+    super_kind: str
+    suffix: str
+
+
+IMAGE = _Kind("Image", "Image", "")
+JSON_FILE, CSV_FILE = _Kind("Anything", "File", ".json"), _Kind("CSV file", "File", ".csv")
+KINDS = {
+    "label_image": IMAGE,
+    "colour_map": IMAGE,
+    "polygons_json": _Kind("Multiple polygons", "File", ".json"),
+    "points_json": _Kind("Multiple points", "File", ".json"),
+    **dict.fromkeys(("geojson", "coco_json", "midog_json", "contours_json"), JSON_FILE),
+    **dict.fromkeys(("points_csv", "nucls_csv"), CSV_FILE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """An input or output that support creates.
+
+    relative_path  where its file is in ``/input`` or ``/output``; unique on the whole platform, as its title is
+    kept_out       of the database: there a file would be printed to everybody who sees the result
+    """
+
+    slug: str
+    relative_path: str
+    kind: str
+    super_kind: str
+    kept_out: bool = False
+
+    def words(self) -> str:
+        kind = f"{self.kind}, not stored in the database" if self.kept_out else self.kind
+        return f"{self.slug}: {kind}; {self.relative_path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SupportRequest:
+    """What support sets up. A predictions phase has neither inputs and outputs nor an archive."""
+
+    kind: str
+    inputs: tuple[Socket, ...] = ()
+    outputs: tuple[Socket, ...] = ()
+    evaluation_outputs: tuple[Socket, ...] = ()
+    archive_items: int = 0
+    time_limit_minutes: int = MINUTES
+
+
+class _ArchiveItem(NamedTuple):
+    """An item of the archive: its case, and the name that its image or file must have."""
+
+    case: str
+    name: str
+
+
+class _ExtraColumn(NamedTuple):
+    """An extra results column of a phase."""
+
+    title: str
+    path: str
+    order: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PhaseSettings:
+    """The settings that the organiser makes, by the names that the platform has for them."""
+
+    score_title: str
+    score_jsonpath: str
+    score_error_jsonpath: str = ""
+    score_default_sort: str
+    score_decimal_places: int = 4
+    scoring_method_choice: str
+    display_all_metrics: bool = True
+    evaluation_requires_memory_gb: int = MEMORY_GB
+    submissions_limit_per_user_per_period: int = SUBMISSIONS
+    submission_limit_period: int = DAYS
+    extra_results_columns: list[_ExtraColumn]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Phase:
+    """All that the platform needs for a challenge.
+
+    schemas      JSON Schema of each output that has one, by its slug
+    pack_context of the platform's own grand-challenge-forge
+    explanation  sentences, also about what the platform cannot do
+    """
+
+    name: str
+    support: _SupportRequest
+    settings: _PhaseSettings
+    archive: tuple[_ArchiveItem, ...]
+    schemas: Mapping[str, Any]
+    pack_context: Mapping[str, Any]
+    explanation: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return all of it as JSON."""
+        return {
+            "support": asdict(self.support),
+            "settings": encoded(self.settings),
+            "archive": [item._asdict() for item in self.archive],
+            "schemas": self.schemas,
+            "pack_context": self.pack_context,
+            "explanation": list(self.explanation),
+        }
+
+    def message(self) -> list[str]:
+        """Write what to ask support for, ready to be sent."""
+        asked = self.support
+        lines = [f'Please set up a phase of our challenge "{self.name}".', "", f"Kind of phase: {asked.kind}"]
+        if asked.inputs:
+            lines += ["Inputs (new sockets, if they do not exist):", *_indented(asked.inputs)]
+            lines += ["Outputs (new sockets, if they do not exist):", *_indented(asked.outputs)]
+            slugs = (", ".join(socket.slug for socket in side) for side in (asked.inputs, asked.outputs))
+            lines += [f"Interface: {' -> '.join(slugs)}"]
+            only = f"{asked.inputs[0].slug} and no other"
+            lines += [f"Archive: {asked.archive_items} items; the input of each is {only}"]
+        lines += ["Evaluation outputs, beside metrics.json:", *_indented(asked.evaluation_outputs)]
+        return [*lines, f"Time limit of an evaluation: {asked.time_limit_minutes} minutes"]
+
+    def lines(self) -> Iterator[str]:
+        """Write all of it for people, but schemas and ``pack_context``."""
+        yield from (f"# Message to support ({SUPPORT})", "", *self.message(), "", "# Settings of the phase", "")
+        for key, value in encoded(self.settings).items():
+            yield f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        if self.archive:
+            yield from ("", f"# Archive: {len(self.archive)} items", "")
+            yield from (f"{item.name} is case {item.case}" for item in self.archive[:ITEMS_SHOWN])
+            if more := len(self.archive) - ITEMS_SHOWN:
+                yield f"and {more} more: --output writes the whole list" if more > 0 else ""
+        yield from ("", "# Notes", "", *(f"- {line}" for line in self.explanation))
+
+    def write(self, folder: Path) -> list[str]:
+        """Write message.txt, settings.json, pack-context.json, archive.csv and schemas; returns their names."""
+        texts = {"message.txt": "\n".join([*self.message(), ""])}
+        documents = {"settings.json": encoded(self.settings), "pack-context.json": self.pack_context}
+        documents |= {f"schemas/{slug}.json": schema for slug, schema in self.schemas.items()}
+        texts |= {name: json.dumps(each, indent=1, ensure_ascii=False) + "\n" for name, each in documents.items()}
+        if self.archive:
+            texts["archive.csv"] = table_text([_ArchiveItem._fields, *self.archive])
+        for name, text in texts.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(folder / name, text)
+        return sorted(texts)
+
+
+def _indented(sockets: Sequence[Socket]) -> list[str]:
+    return [f"  {socket.words()}" for socket in sockets]
+
+
+def phase_of(challenge: Challenge) -> _Phase:
+    """Find all that the platform needs in the rules of a challenge. Raises ChallengeBroken ("no-ranking")."""
+    support, settings = _support_request(challenge), _phase_settings(challenge)
+    archive: tuple[_ArchiveItem, ...] = ()
+    if support.inputs:
+        rules = challenge.submission
+        archive = tuple(_ArchiveItem(case.name, rules.key_of(case)) for case in challenge.cases)
+    schemas = {}
+    if (name := schema_of_submission(challenge)) is not None:
+        schemas = {socket.slug: json_schema(name) for socket in support.outputs}
+    return _Phase(
+        name=challenge.name,
+        support=support,
+        settings=settings,
+        archive=archive,
+        schemas=schemas,
+        pack_context=_pack_context(challenge, support),
+        explanation=tuple(_explain(challenge, support, settings)),
+    )
+
+
+def schema_of_submission(challenge: Challenge) -> str | None:
+    """Return the name of the schema of submitted files, None if they are no JSON and no CSV."""
+    rules = challenge.submission
+    return name_of_schema(rules.format, are_points=rules.are_points, tool=rules.value("tool"))
+
+
+# --- support ----------------------------------------------------------------------------------------------------------
+
+
+def _slug_of(name: str) -> str:
+    """Return a name as a slug.
+
+    >>> _slug_of("Demo: nuclei of four patients")
+    'demo-nuclei-of-four-patients'
+    """
+    return re.sub("[^a-z0-9]+", "-", name.casefold()).strip("-")
+
+
+def _support_request(challenge: Challenge) -> _SupportRequest:
+    evaluation_outputs = _evaluation_outputs(challenge)
+    rules = challenge.submission
+    if rules.socket is None:
+        return _SupportRequest(kind="Predictions", evaluation_outputs=evaluation_outputs)
+    kind = KINDS.get(rules.format, JSON_FILE)
+    slugs = [rules.socket]
+    if "{class}" in rules.socket:
+        slugs = [rules.socket.replace("{class}", _slug_of(name)) for name in challenge.class_names]
+    image = Socket(rules.input or PROPOSED_INPUT, f"images/{rules.input or PROPOSED_INPUT}", *IMAGE[:2])
+    outputs = [
+        Socket(slug, f"images/{slug}" if kind is IMAGE else f"{slug}{kind.suffix}", *kind[:2], kind is JSON_FILE)
+        for slug in slugs
+    ]
+    return _SupportRequest(
+        kind="Algorithm",
+        inputs=(image,),
+        outputs=tuple(outputs),
+        evaluation_outputs=evaluation_outputs,
+        archive_items=len(challenge.cases),
+    )
+
+
+def _evaluation_outputs(challenge: Challenge) -> tuple[Socket, ...]:
+    return (
+        Socket("nuclei-evaluation-details", "details.json", *JSON_FILE[:2], kept_out=True),
+        Socket("nuclei-evaluation-objects", "objects.csv", *CSV_FILE[:2]),
+    )
+
+
+def _pack_context(challenge: Challenge, support: _SupportRequest) -> dict[str, Any]:
+    """Make the input of grand-challenge-forge, which writes an example of each container and an upload script."""
+    slug = _slug_of(challenge.name)
+    archive = {"slug": f"{slug}-test", "url": f"{SITE}/archives/{slug}-test/"}
+    example = _example_value(challenge)
+
+    def described(sockets: Sequence[Socket], **more: Any) -> list[dict[str, Any]]:
+        keys = ("slug", "relative_path", "kind", "super_kind")
+        return [{**{key: getattr(socket, key) for key in keys}, **more} for socket in sockets]
+
+    outputs = described(support.outputs, **({} if example is None else {"example_value": example}))
+    interfaces = [{"inputs": described(support.inputs), "outputs": outputs}] if support.inputs else []
+    phase = {
+        "slug": f"{slug}-test",
+        "archive": archive,
+        "algorithm_interfaces": interfaces,
+        "evaluation_additional_inputs": [],
+        "evaluation_additional_outputs": described(support.evaluation_outputs),
+    }
+    site = f"https://{slug}.grand-challenge.org/"
+    return {"challenge": {"slug": slug, "url": site, "archives": [archive], "phases": [phase]}}
+
+
+def _example_value(challenge: Challenge) -> Any:
+    """Make a valid file of an output; None for images and tables."""
+    rules = challenge.submission
+    if KINDS.get(rules.format, IMAGE).suffix != ".json" or not challenge.cases:
+        return None
+    made = Example(rules, challenge.class_names)
+    class_name = challenge.class_names[0] if "{class}" in rules.files else None
+    return orjson.loads(format_of(rules.format).example(made, challenge.cases[:1], class_name))
+
+
+# --- the organiser ----------------------------------------------------------------------------------------------------
+
+
+def _phase_settings(challenge: Challenge) -> _PhaseSettings:
+    """Return what to enter in the settings of a phase. Raises ChallengeBroken ("no-ranking").
+
+    The score is the first column of [ranking]; the other columns are extra results columns.
+    """
+    rules = ranking_of(challenge)
+    titles = phase_titles([column.path for column in rules.columns])
+    score, *extra = zip(rules.columns, titles, strict=True)
+    return _PhaseSettings(
+        score_title=score[1],
+        score_jsonpath=score[0].path,
+        score_default_sort=ORDERS[score[0].direction],
+        scoring_method_choice=SCORING.get(rules.method, "avg"),
+        extra_results_columns=[_ExtraColumn(title, column.path, ORDERS[column.direction]) for column, title in extra],
+    )
+
+
+def phase_titles(paths: Sequence[str]) -> list[str]:
+    """Give each column its title on the pages, with the aggregation where two are alike.
+
+    >>> phase_titles(["detection.f1.group_mean", "panoptic.per_class.Epithelial.pq.pooled"])
+    ['Detection F1', 'PQ, Epithelial']
+    """
+    titles = [title[:1].upper() + title[1:] for title in short_titles(paths)]
+    return [
+        title if len(title) <= TITLE_CHARACTERS else f"{title[: TITLE_CHARACTERS - 4].rstrip()} {index}"
+        for index, title in enumerate(titles, start=1)
+    ]
+
+
+def _explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) -> list[str]:
+    """Say what the settings mean, and where the platform's order may differ from that of [ranking]."""
+    lines = [
+        "The score is the first column of [ranking], the others are extra results columns; each path is that of a "
+        "number in metrics.json, and 'desc' means that higher is better.",
+        f"Scoring method '{scoring}': {SCORING_WORDS[scoring]}.",
+        "A submission in which one of these is no number is not ranked by the platform at all.",
+        'To show a number that does not rank, add a column with "exclude_from_ranking": true'
+        + (' and write metrics = "all" under [publish]: now metrics.json holds what ranks.' if ranked_only else "."),
+        f"Limit of attempts: {SUBMISSIONS} submission for each participant in {DAYS} days. Every score reveals "
+        "something about the reference: choose the fewest that your participants can work with.",
+    ]
+    if rules.require:
+        lines.append(
+            "The platform knows no minimum: a submission below it is ranked as any other. Publish the table "
+            "of 'evaluation leaderboard' as well, and say so on the page of the challenge."
+        )
+    differs = {
+        f"method = '{rules.method}': the platform ranks by the means alone. Publish the table of 'evaluation "
+        "leaderboard' instead, and say so on the page of the challenge.": needs_units(rules.method),
+        "weights: on the platform all columns count the same.": len({column.weight for column in rules.columns}) > 1,
+        f"ties = '{rules.ties}': on the platform equal values share the better rank, \"1, 2, 2, 4\".": rules.ties
+        != "min",
+        "missing = 'worst': the platform leaves a submission without a value unranked.": rules.missing == "worst",
+        "ex_aequo: the platform tests nothing; teams share a rank only if their numbers are equal.": rules.ex_aequo,
+    }
+    return lines + [f"Not on the platform: {words}" for words, is_so in differs.items() if is_so]
+
+
+def _explain(challenge: Challenge, support: _SupportRequest, settings: _PhaseSettings) -> list[str]:
+    """Say what to know of the whole phase."""
+    rules, ranked_only = challenge.submission, challenge.publish.metrics == "ranked"
+    lines = [
+        *_explain_settings(ranking_of(challenge), settings.scoring_method_choice, ranked_only=ranked_only),
+        "Titles and paths of sockets are unique on the whole platform: if one is taken, choose another one.",
+        "An evaluation output that is named and not written fails the evaluation; everything else in /output but "
+        "metrics.json is deleted.",
+        f"Memory: {MEMORY_GB} GB is the default, up to 32 GB can be set (docs/organisers.md says what a case takes).",
+    ]
+    if not support.inputs:
+        return lines
+    lines += [
+        "An item of the archive whose inputs are not exactly those of the interface is skipped without a word: the "
+        f"page 'Linked archive' of the phase must say {support.archive_items} jobs.",
+        "The name of a case is the name of the uploaded file, with its suffix; two items never have the same name.",
+    ]
+    if support.archive_items and not any("." in rules.key_of(case) for case in challenge.cases):
+        lines.append('Here case_key has no suffix. For images such as case.tif write case_key = "{case}.tif".')
+    if rules.input is None:
+        lines.append(f"submission.input is not set, so each job must have one input; {PROPOSED_INPUT} is a proposal.")
+    if rules.format not in KINDS:
+        known = listed(list(KINDS)[2:4], last="and")
+        lines.append(f"The platform has no kind of output for {rules.format}: take label_image, {known}.")
+    if schema_of_submission(challenge) is not None:
+        lines.append(
+            "An output may be given its JSON Schema. The platform then refuses a wrong file before the evaluation, and "
+            "tells the participant only that the algorithm failed: without it they read what is wrong, and where."
+        )
+    return lines
