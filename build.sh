@@ -11,8 +11,10 @@ source "$root/setup/container.sh"
 
 find_engine || { echo "$no_engine" >&2; exit 75; }
 
+hint="If no image registry can be reached, as root on Debian: ./build.sh --without-registry (docs/development.md)"
 if [[ ${1:-} == --without-registry ]]; then
   shift
+  hint=
   # shellcheck source-path=SCRIPTDIR source=setup/without_registry.sh
   source "$root/setup/without_registry.sh"
   if why=$(why_no_base); then echo "There is no base image: $why" >&2; exit 75; fi
@@ -25,7 +27,11 @@ fi
 "$engine" build --platform linux/amd64 --tag "$image" --file "$root/Dockerfile" \
   --label org.opencontainers.image.version="$(version_of "$root")" \
   --label org.opencontainers.image.revision="${REVISION:-$(revision_of "$root")}" \
-  "$@" "$root"
+  "$@" "$root" || {
+  code=$?
+  echo "The image was not built.${hint:+ $hint}" >&2
+  exit "$code"
+}
 
 bytes=$("$engine" image inspect --format '{{.Size}}' "$image")
 echo "Built $image with $engine: $((bytes / 1000000)) MB."

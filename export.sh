@@ -30,6 +30,12 @@ if [[ $name == none || $name == root || $name =~ ^0+$ ]]; then
 fi
 [[ $entrypoint != none && $entrypoint != "[]" ]] || stop "'$image' has no entrypoint."
 
+# The image must be that of the files here: a build that failed leaves the former image under the same name.
+built=$("$engine" image inspect --format '{{index .Config.Labels "org.opencontainers.image.revision"}}' "$image")
+here=$(revision_of "$root")
+if [[ $built != "$here" ]]; then stop "'$image' was built of commit '$built', but here is '$here'. Run ./build.sh again."; fi
+if [[ $here == *-dirty ]]; then stop "'$image' was built of changes that are not committed. Commit them, then run ./build.sh again."; fi
+
 mkdir -p -- "$folder"
 if [[ $folder == "$root/export" ]]; then echo '*' >"$folder/.gitignore"; fi
 folder=$(cd -- "$folder" && pwd)

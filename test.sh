@@ -3,6 +3,7 @@
 #
 #   ./test.sh             what needs nothing but Python and takes some minutes; one line says what it left out
 #   ./test.sh --all       every test: also slow ones, the documents' commands, real data, pages in a browser, and the image
+#   ./test.sh --image [CHALLENGE] [SUBMISSION] [--jobs]   dry run: the built image scores a submission as on the platform
 #   ./test.sh --campaign  for hours: mutants of the program, long fuzzing, the whole hostile corpus in the image
 #   ./test.sh -k name     only pytest, with these arguments (paths as seen from the repository); nothing is left out
 #
@@ -15,6 +16,7 @@ source "$root/setup/venv.sh"
 
 prepare_venv "$root/.venv-test" "$root/requirements/test.lock"
 python=$root/.venv-test/bin/python
+here=$PWD
 cd "$root"
 export PYTHONPATH="$root:$root/library" PYTHONSAFEPATH=1
 unset PYTHONDONTWRITEBYTECODE  # compiled once, not by every worker and every program that a test starts
@@ -22,6 +24,14 @@ unset PYTHONDONTWRITEBYTECODE  # compiled once, not by every worker and every pr
 mode=${1:---fast}
 case $mode in
   --fast | --all | --campaign) if (($# > 1)); then echo "$mode takes no other arguments." >&2; exit 2; fi ;;
+  --image)
+    # shellcheck source-path=SCRIPTDIR source=setup/container.sh
+    source "$root/setup/container.sh"
+    find_engine || { echo "$no_engine" >&2; exit 75; }
+    "$engine" image inspect "$image" >/dev/null 2>&1 || { echo "There is no image '$image'. Run ./build.sh first." >&2; exit 75; }
+    cd -- "$here"
+    PYTHONPATH+=":$root/tests" exec "$python" -m container.dry_run "$engine" "$image" "${@:2}"
+    ;;
   *) exec "$python" -m pytest "$@" ;;
 esac
 

@@ -36,6 +36,7 @@ echo "$(basename "$0") $*" >>"$STUB/calls"
 case "$*" in
   info*) exit "${INFO_CODE:-0}" ;;
   *Architecture*) echo "$ABOUT" ;;
+  *Config.Labels*) echo "$LABEL" ;;
   *.Size*) echo 480123456 ;;
   image\\ inspect*) exit "${INSPECT_CODE:-0}" ;;
   save*) cat "$STUB/image.tar"; exit "${SAVE_CODE:-0}" ;;
@@ -75,7 +76,8 @@ class Machine:
 
     def run(self, *command: Path | str, **environment: str) -> subprocess.CompletedProcess[str]:
         here = str(self.folder)
-        variables = {"PATH": str(self.bin), "HOME": here, "STUB": here, "ABOUT": GOOD, **environment}
+        variables = {"PATH": str(self.bin), "HOME": here, "STUB": here, "ABOUT": GOOD, "LABEL": "unknown"}
+        variables |= environment
         return subprocess.run([*map(str, command)], env=variables, capture_output=True, text=True, check=False)
 
 
@@ -171,6 +173,7 @@ def test_a_failing_build_fails(with_podman):
     done = with_podman.run(ROOT / "build.sh", BUILD_CODE="125")
     assert done.returncode == 125
     assert "Built" not in done.stdout
+    assert "If no image registry can be reached, as root on Debian: ./build.sh --without-registry" in done.stderr
 
 
 def test_podman_copies_layers_where_it_cannot_mount_them(machine):
@@ -208,7 +211,19 @@ def export(
     machine: Machine, ground_truth: Path, name: str = "export", **environment: str
 ) -> tuple[Path, subprocess.CompletedProcess[str]]:
     folder = machine.folder / name
-    return folder, machine.run(ROOT / "export.sh", folder, ground_truth, **environment)
+    return folder, machine.run(copied(machine) / "export.sh", folder, ground_truth, **environment)
+
+
+def copied(machine: Machine) -> Path:
+    """What export.sh needs, outside of any clone, so that the revision is unknown."""
+    folder = machine.folder / "copy"
+    for name in ("export.sh", "setup", "requirements/run.lock", "evaluation/files/results/__init__.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True)
+        else:
+            shutil.copy2(ROOT / name, folder / name)
+    return folder
 
 
 def test_export_writes_what_is_uploaded_and_says_where(with_podman, ground_truth):
@@ -261,6 +276,28 @@ def test_export_refuses_what_the_platform_refuses(about, told, with_podman, grou
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"'localhost/nuclei-evaluation:latest' {told}\n"
     assert not folder.exists()
+
+
+def test_export_refuses_an_image_of_another_commit_or_of_changes(with_podman, ground_truth):
+    """After a build that failed the former image still has the name."""
+    clone = copied(with_podman)
+    git = ["git", "-C", str(clone), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    folder = with_podman.folder / "export"
+
+    def told(label: str) -> tuple[int, str]:
+        done = with_podman.run(clone / "export.sh", folder, ground_truth, LABEL=label)
+        return done.returncode, done.stderr
+
+    assert told(head) == (0, "")
+    code, line = told("0" * 40)
+    assert code == 1 and f"was built of commit '{'0' * 40}', but here is '{head}'. Run ./build.sh again." in line
+    (clone / "setup" / "more.sh").touch()
+    assert told(head)[0] == 1
+    code, line = told(f"{head}-dirty")
+    assert code == 1 and "was built of changes that are not committed. Commit them" in line
 
 
 @pytest.mark.parametrize("way", ["code", "another file", "nothing"])
@@ -432,3 +469,14 @@ def test_expected_lines_are_of_submissions_of_the_corpus_that_are_rejected_and_o
     rejected = {record.name for record in CORPUS if record.code is not None}
     assert [name for name in CHOSEN if name not in rejected] == []
     assert len(CHOSEN) > 50 and len(json.loads(EXPECTED.read_text())) == len(CHOSEN) + 9
+
+
+def test_a_dry_run_gets_the_image_and_what_was_named(machine, clone):
+    machine.install("docker")
+    calls = log_python(clone)
+    done = machine.run(clone / "test.sh", "--image", "my challenge", "sent", "--jobs", IMAGE="here:tag")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert calls.read_text() == "-m container.dry_run docker here:tag my challenge sent --jobs\n"
+    done = machine.run(clone / "test.sh", "--image", INSPECT_CODE="1")
+    image = "localhost/nuclei-evaluation:latest"
+    assert (done.returncode, done.stderr) == (75, f"There is no image '{image}'. Run ./build.sh first.\n")
