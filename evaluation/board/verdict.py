@@ -383,7 +383,7 @@ def metric_title(path: str) -> str:
     if between[:1] == ["per_class"]:
         title += f", {'.'.join(between[1:])}"
     elif between:
-        title += ", classes ignored" if between == ["binary"] else f", {'.'.join(between)}"
+        title += " without classes" if between == ["binary"] else f", {'.'.join(between)}"
     is_familiar = family in ("", *FAMILIAR) and not (family == "classification" and parts[-1] in OF_DETECTION)
     return title if is_familiar else f"{family.replace('_', ' ')} {title}"
 

@@ -107,6 +107,7 @@ def compare(
     if report:
         with options.writing_to(page.parent):
             comparison.report(page)
+    screen.show_lines(comparison.about_classes)
     screen.show_lines(comparison.notes)
     cases = comparison.challenge.cases
     groups = len({case.group for case in cases})
@@ -121,7 +122,7 @@ def compare(
         screen.show_sections(comparison.page(), "places", "common")
     elif comparison.board is not None:
         screen.show_lines(verdict_sentences(leaderboard_document(comparison.board), who="model", units=units)[:2])
-    screen.show_findings(comparison.findings)
+    screen.show_findings(finding for finding in comparison.findings if finding.code != "classes-differ")
     if output is not None:
         of_board, of_one = "leaderboard.json, leaderboard.csv, results/", "metrics.json, details.json, objects.csv"
         screen.show_written(output, "images.csv", of_one if comparison.board is None else of_board)

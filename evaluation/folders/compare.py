@@ -27,7 +27,7 @@ from evaluation.files.decoding.pixels import TISSUE_SUFFIXES
 from evaluation.files.decoding.streams import plain_chunks
 from evaluation.files.results.documents import csv_table
 from evaluation.files.results.files import write_atomically
-from evaluation.findings import Finding, counted, fault, listed, quote
+from evaluation.findings import Finding, counted, fault, listed, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WrongUsage
 from evaluation.folders import made_challenge as challenges
 from evaluation.folders.hints import hints_about_files
@@ -54,7 +54,7 @@ UM_TO_PX = (
     "else [made(x) for x in o] if isinstance(o, list) else o; os.makedirs('px', exist_ok=True); "
     "[json.dump(made(json.load(open(f))), open('px/' + os.path.basename(f), 'w')) for f in sys.argv[1:]]"
 )
-SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou", "panoptic.pq")
+SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou", "panoptic.pq", "panoptic.binary.pq")
 AGGREGATION = "group_mean"
 NO_PLACE = "its classes, or its points, cannot be compared by the rules of the others"
 Level = Literal["scores", "cases", "nuclei"]
@@ -418,12 +418,18 @@ class Comparison:
 
     def __repr__(self) -> str:
         cases = len(self.challenge.cases)
-        lines = [f"Comparison of {counted(cases, 'image')}{', means' * (cases > 1)}"]
+        lines = [f"Comparison of {counted(cases, 'image')}{', means' * (cases > 1)}", *self.about_classes]
+        paths = [row.path for row in self.rows() if row.path in SHORT]
         for model, result in self.results.items():
-            values = zip(SHORT, _values_at(result, [f"{path}.{AGGREGATION}" for path in SHORT]), strict=True)
+            values = zip(paths, _values_at(result, [f"{path}.{AGGREGATION}" for path in paths]), strict=True)
             shown = ", ".join(f"{metric_title(path)} {value:.3f}" for path, value in values if value is not None)
             lines.append(f"  {model}: {shown or 'no nuclei'}")
         return "\n".join(lines)
+
+    @property
+    def about_classes(self) -> list[str]:
+        """The lines about classes that differ, which are said first on every screen."""
+        return render_findings(finding for finding in self.findings if finding.code == "classes-differ")
 
     @property
     def documents(self) -> dict[str, tuple[ResultDocuments, str]]:
@@ -435,17 +441,20 @@ class Comparison:
         return {model: ResultDocuments(result.metrics, result.details) for model, result in self.results.items()}
 
     def rows(self) -> list[SkillRow]:
-        """The scores of each skill, side by side."""
-        return skill_rows(list(self.documents.values()))
+        """The scores that are shown, side by side."""
+        return skill_rows(list(self.documents.values()), {"": tuple(COMPARED)})
 
     def _repr_html_(self) -> str:
         """The table that notebooks show."""
+        first = "".join(f"<p>{escape(line)}</p>" for line in self.about_classes)
         head = "".join(f"<th>{escape(model)}</th>" for model in self.results)
         body = []
         for row in self.rows():
             values = "".join(f"<td>{score}</td>" for score in row.scores)
-            body.append(f'<tr><th style="text-align:left" title="{row.skill}">{escape(row.path)}</th>{values}</tr>')
-        return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+            body.append(
+                f'<tr><th style="text-align:left" title="{COMPARED[row.path]}">{escape(row.path)}</th>{values}</tr>'
+            )
+        return f"{first}<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
     def to_frame(self, level: Level = "scores") -> pandas.DataFrame:
         """A pandas table: "scores" (a row for each model and metric), "cases" or "nuclei". Needs pandas."""
@@ -483,6 +492,7 @@ class Comparison:
             nuclei,
             self.scenes,
             title=self.challenge.name,
+            about_classes=self.about_classes,
             unit="images" if len({case.group for case in cases}) == len(cases) else "patients",
         )
 
@@ -511,7 +521,7 @@ class Comparison:
     def images_csv(self) -> str:
         """A row for each model and image: its patient, and the scores that are shown, "" where one is undefined."""
         documents = self.details()
-        paths = [path for path in COMPARED if any(document.has(path) for document in documents.values())]
+        paths = [row.path for row in self.rows()]
         rows = [
             [model, image.name, image.group, *(image.value(path) for path in paths)]
             for model, document in documents.items()

@@ -27,6 +27,8 @@ from nuclei_metrics.aggregation.units import FEWEST_GROUPS
 
 IGNORED = "ambiguous"  # the class that the preset does not score
 IMAGESCOPE_UNNAMED = "description"  # ImageScope's name of a class that was given none, as in MoNuSeg's files
+NO_CLASSES = frozenset(("", NAMELESS, "nuclei", "cell", "cells", IMAGESCOPE_UNNAMED))  # names that tell no class apart
+PANOPTIC_WITHOUT_CLASSES = ("panoptic.binary.pq", "panoptic.binary.sq", "panoptic.binary.rq")
 UNUSED_NUMBER = 30_000
 Put = Callable[[Path, str], None]  # a file, under a name in the folder of a challenge
 ClassNames = list[tuple[str, list[str]]]  # names of the classes, and other spellings
@@ -170,7 +172,8 @@ def plan_classes(
     if not reference_names:
         got = "the prediction tells classes, this side does not"
         says = [fault("classes-differ", "the reference", wording="left-out", got=got, advice="")]
-        return ClassPlan(one, one, findings=tuple(says if any(names_of_models.values()) else []))
+        named = {name.casefold() for names in names_of_models.values() for name in names} - NO_CLASSES
+        return ClassPlan(one, one, findings=tuple(says if named else []))
     known = {name.casefold() for name in reference_names}
     own = {model: [name for name in names if name.casefold() not in known] for model, names in names_of_models.items()}
     without = [model for model, names in names_of_models.items() if len(own[model]) == len(names)]
@@ -193,11 +196,11 @@ def plan_classes(
 
 
 def _why_one_class(model: str, known: Sequence[str], own: Sequence[str], *, has_place: bool) -> Finding | None:
-    """Say why the nuclei of a model are taken as one class; nothing if each side has one class only.
+    """Say why the nuclei of a model are taken as one class; nothing if the names are no classes.
 
     has_place  it is ranked with the others, since none is compared by classes
     """
-    if len(known) == len(own) == 1:
+    if len(known) == 1 and NO_CLASSES.issuperset(name.casefold() for name in (*known, *own)):
         return None
     where, advice = f"prediction {quote(model)}", ""
     got = "the reference tells classes, this side does not"
@@ -314,9 +317,12 @@ class Wanted:
     families: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
 
-    def tables(self, classes: int, foreign: int = 0) -> dict[str, Any]:
-        """The tables that differ from the preset; of the classes some are ``foreign`` to the reference."""
+    def tables(self, party: Party) -> dict[str, Any]:
+        """The tables that differ from the preset."""
+        classes, foreign = len(party.plan), len(party.foreign)
         families = [name for name in (*MEASURED, *self.families) if classes > 1 or name != "classification"]
+        if party.drops_classes:
+            families = [name for name in families if name != "panoptic"] + list(PANOPTIC_WITHOUT_CLASSES)
         tables: dict[str, Any] = {
             "metrics": {"families": list(dict.fromkeys(families)), "iou_thresholds": list(IOU_THRESHOLDS)}
         }
@@ -334,6 +340,11 @@ class Party:
     plan: ClassNames
     foreign: tuple[str, ...] = ()
     are_points: bool = False
+
+    @property
+    def drops_classes(self) -> bool:
+        """Whether the files name classes that are not compared."""
+        return _is_nameless(self.plan) and not NO_CLASSES.issuperset(name.casefold() for name in self.plan[0][1])
 
     def ranks(self, other: Party) -> bool:
         """Whether models of another party can have a place among these: classes have no part in the ranking."""
@@ -463,7 +474,7 @@ def document_of(
     ignore: dict[str, Any] = {} if has_ignored(reference) or points else {"ignore": {"classes": []}}
     if wanted.ignore:
         ignore = {"ignore": {"classes": list(wanted.ignore), "policy": "drop_unmatched", "fraction": 0.5}}
-    special = TABLES_OF_POINTS if points else wanted.tables(len(party.plan), foreign=len(party.foreign))
+    special = TABLES_OF_POINTS if points else wanted.tables(party)
     if points and len(party.plan) == 1:
         families = [name for name in TABLES_OF_POINTS["metrics"]["families"] if name != "classification"]
         special = {**special, "metrics": {**special["metrics"], "families": families}}

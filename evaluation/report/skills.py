@@ -26,6 +26,7 @@ from evaluation.report.result import (
 )
 from evaluation.report.tables import bar_cell, table_of
 
+WITHOUT_CLASSES = "panoptic.binary.pq"  # shown where the classes of the two sides are not compared
 SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that a result has is the main score of the skill
     "Detection": ("detection.f1", "detection.precision", "detection.recall", "curves.froc"),
     "Classification": ("classification.balanced_accuracy", "classification.accuracy"),
@@ -37,7 +38,7 @@ SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that a result has is the 
         "detection.macro_f1", "covered.iou_class_mean", "covered.hausdorff_px_class_mean", "overall.accuracy",
         "overall.iou", "overall.hausdorff_px"
     ),
-    "Panoptic quality": ("panoptic.pq", "panoptic.sq", "panoptic.rq"),
+    "Panoptic quality": ("panoptic.pq", "panoptic.sq", "panoptic.rq", WITHOUT_CLASSES),
     "Counting": ("counting.mean_absolute_error", "counting.r2"),
 }  # fmt: skip
 ABOUT: Mapping[str, str] = {
@@ -60,6 +61,7 @@ COMPARED: Mapping[str, str] = {  # what a comparison shows, in the field's words
     "segmentation.iou": "Matched nuclei: IoU",
     "segmentation.dice": "Matched nuclei: Dice",
     "panoptic.pq": "Panoptic quality",
+    WITHOUT_CLASSES: "PQ without classes",
     "thresholds.f1_iou75": "F1 at IoU 0.75",
     "thresholds.f1_iou90": "F1 at IoU 0.9",
     "thresholds.f1_iou50_95": "F1 at IoU 0.5 to 0.95",
@@ -126,6 +128,7 @@ def skill_rows(
         for skill, paths in skills.items()
         for path in paths
         if any(result.has(path) for result, _ in columns)
+        and not (path == WITHOUT_CLASSES and all(result.has("panoptic.pq") for result, _ in columns))
         and not any(f"{path}_class_mean" in paths and result.has(f"{path}_class_mean") for result, _ in columns)
     ]
 

@@ -39,7 +39,7 @@ from evaluation.report.page import (
 )
 from evaluation.report.pictures import WORDS_OF_STATES, Scene, SecondPass
 from evaluation.report.result import WORDS_OF_AGGREGATIONS, ResultDocuments, Unit, is_lower_better, node_at
-from evaluation.report.skills import SKILLS, side_by_side, skill_rows
+from evaluation.report.skills import SKILLS, WITHOUT_CLASSES, side_by_side, skill_rows
 from evaluation.report.tables import bar_cell, leaf_table, leaves_of, show_rest, table_of
 from evaluation.scoring.score import NO_STORED_RESULTS
 
@@ -348,7 +348,7 @@ SCORES_OF_UNITS = {
     metric_title(path): path
     for path in (
         "detection.f1", "classification.balanced_accuracy", "segmentation.iou_class_mean", "segmentation.hausdorff_px",
-        "panoptic.pq", "counting.mean_absolute_error",
+        "panoptic.pq", WITHOUT_CLASSES, "counting.mean_absolute_error",
     )
 }  # fmt: skip
 COUNTS_OF_UNITS = {
@@ -380,8 +380,8 @@ def highest_and_lowest(what: str, values: Mapping[str, float | None]) -> str:
 
 
 def main_score(result: ResultDocuments) -> str:
-    """The score that cases are sorted by: PQ, else detection F1, else the error of counts."""
-    known = ("panoptic.pq", "detection.f1", "counting.mean_absolute_error")
+    """The score that cases are sorted by: PQ, with classes or without, else detection F1, else the error of counts."""
+    known = ("panoptic.pq", WITHOUT_CLASSES, "detection.f1", "counting.mean_absolute_error")
     return next((path for path in known if result.has(path)), next(iter(result.paths), ""))
 
 
@@ -412,7 +412,10 @@ def _case_section(result: ResultDocuments) -> list[Section]:
 
 def unit_cells(result: ResultDocuments, unit: Unit) -> dict[str, Value]:
     """The scores and counts of a case or patient, by the titles of their columns."""
-    values: dict[str, Value] = {title: unit.value(path) for title, path in SCORES_OF_UNITS.items() if result.has(path)}
+    known = {title: path for title, path in SCORES_OF_UNITS.items() if result.has(path)}
+    if result.has("panoptic.pq"):
+        known.pop(metric_title(WITHOUT_CLASSES), None)
+    values: dict[str, Value] = {title: unit.value(path) for title, path in known.items()}
     for title, key in COUNTS_OF_UNITS.items():
         if (count := unit.counts.get(key)) is not None:
             number = sum(count) if isinstance(count, list) else count
@@ -435,6 +438,7 @@ def comparison_page(
     *,
     title: str,
     unit: str,
+    about_classes: Sequence[str] = (),
 ) -> Page:
     """Make the page of ``compare``: the scores of the models, the images, and folded below whatever else is known.
 
@@ -443,18 +447,19 @@ def comparison_page(
     nuclei   of each model, from objects.csv
     scenes   of each model by the name of the image; may be empty
     unit     what means are over, such as "images"
+    about_classes  lines about classes that differ
     """
     first = next(iter(results.values()))
     caption = f"Mean over {unit}" if len(first.groups) > 1 else "Scores of the image"
     table = side_by_side(caption, {name: (result, "group_mean") for name, result in results.items()})
-    answer: list[Text] = []
+    answer = [Text(tuple(about_classes), "warning")] if about_classes else []
     if board is None:
         known = {"skills", "cases-section", *(("classes",) if len(first.classes) == 1 else ())}
         alone = submission_page(ReadResult(first))
         folded = [_of_images(replace(one, folded=True)) for one in alone.sections if one.anchor not in known]
     else:
         verdict = verdict_sentences(board, who="model", units=unit)
-        answer = [Text((" ".join(verdict[:2]),))]
+        answer.append(Text((" ".join(verdict[:2]),)))
         ranking = Section("places", "Ranking", (Text((" ".join(verdict),)), board_table(board)), folded=True)
         folded = [ranking, *(_of_images(section) for section in folded_sections(board) if section.anchor != "values")]
     images = counted(len(first.cases), "image")
