@@ -769,6 +769,25 @@ def test_classes_of_arrays_are_planned_as_those_of_files(name):
     assert paths and all(found.value(path) == expected.value(path) for path in paths)
 
 
+def test_where_every_class_is_wrong_that_is_said_first_and_pq_is_called_pq_without_classes(capsys, tmp_path):
+    """One class on each side, another one: no output may show 1.000 as a panoptic quality."""
+    for folder, name in (("reference", "macrophage"), ("prediction", "epithelial")):
+        put(f"{folder}/image.npy", FOUR)
+        put_table(f"{folder}/image.csv", *(f"{label},{name}" for label in range(1, 5)))
+    assert run(["compare", "reference", "prediction", "--output", "out", "--report"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("[classes-differ] prediction 'prediction': its classes are 'epithelial'")
+    page, found = Path("out/compare.html").read_text(), evaluation.compare("reference", "prediction")
+    html = found._repr_html_()
+    for text in (printed, page, html, repr(found)):
+        assert "PQ without classes" in text and not re.search(r"Panoptic quality|panoptic\.pq|\bPQ [01]\.", text)
+    assert page.index("classes-differ") < page.index("PQ without classes")
+    assert html.startswith("<p>[classes-differ]")
+    assert "panoptic.pq" not in Path("out/images.csv").read_text()
+    assert found.value("panoptic.binary.pq") == 1 and "pq" not in found.results["prediction"].metrics["panoptic"]
+    assert not any(path.startswith("panoptic.pq") for path in found.to_frame()["path"])
+
+
 @pytest.mark.parametrize("reference, prediction, more, words", [
     ([], [], {}, "nothing to compare: no image in the reference"),
     ({}, {}, {}, "nothing to compare: no image in the reference"),
