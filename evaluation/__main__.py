@@ -3,6 +3,7 @@
 import codecs
 import os
 import sys
+from io import TextIOWrapper
 from typing import NoReturn
 
 from evaluation.commands.watch import run_watched
@@ -28,6 +29,9 @@ def _open_standard_streams() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # "↑" where a terminal has no such sign
 
 
 def _print_everywhere() -> None:

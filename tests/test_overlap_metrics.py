@@ -96,16 +96,36 @@ def score(*cases: tuple[np.ndarray, np.ndarray]) -> dict[str, float | str]:
 # --- the definitions, literally -------------------------------------------------------------------------------------
 
 
+def shared_px(mask: np.ndarray, other: np.ndarray) -> int:
+    return int((mask & other).sum())
+
+
+def iou(mask: np.ndarray, other: np.ndarray) -> Fraction:
+    return Fraction(shared_px(mask, other), int((mask | other).sum()))
+
+
+def literal_partners(here: np.ndarray, there: np.ndarray, value=shared_px) -> list[int | None]:
+    """For each mask another that touches it, by value, then IoU, then position; equal masks take turns."""
+    partners: list[int | None] = []
+    for index, mask in enumerate(here):
+        touching = [j for j, other in enumerate(there) if (mask & other).any()]
+        equal = [j for j in touching if (mask == there[j]).all()]
+        if len(equal) > 1:
+            before = sum((mask == other).all() for other in here[:index])
+            partners.append(equal[before % len(equal)])
+            continue
+        key = {j: (-value(mask, there[j]), -iou(mask, there[j]), position(there[j])) for j in touching}
+        partners.append(min(touching, key=key.__getitem__, default=None))
+    return partners
+
+
 def literal_aji(reference: np.ndarray, prediction: np.ndarray) -> Fraction | None:
     shared = union = 0
     used = set()
-    for r in reference:
-        touching = [j for j, p in enumerate(prediction) if (r & p).any()]
-        if not touching:
+    for r, partner in zip(reference, literal_partners(reference, prediction, iou), strict=True):
+        if partner is None:
             union += int(r.sum())
             continue
-        iou = {j: Fraction(int((r & prediction[j]).sum()), int((r | prediction[j]).sum())) for j in touching}
-        partner = min(touching, key=lambda j: (-iou[j], position(prediction[j])))
         shared += int((r & prediction[partner]).sum())
         union += int((r | prediction[partner]).sum())
         used.add(partner)
@@ -131,25 +151,16 @@ def literal_dice2(reference: np.ndarray, prediction: np.ndarray) -> Fraction | N
 def literal_splits(nuclei: np.ndarray, pieces: np.ndarray) -> int:
     """How many nuclei have two pieces or more that share with them the most pixels, and more than with nothing."""
     assigned = []
-    for piece in pieces:
+    for piece, best in zip(pieces, literal_partners(pieces, nuclei), strict=True):
         background = (piece & ~nuclei.any(axis=0)).sum()
-        shared = [(piece & nucleus).sum() for nucleus in nuclei]
-        best = min(range(len(nuclei)), key=lambda i: (-shared[i], position(nuclei[i])), default=None)
-        if best is not None and shared[best] > background:
+        if best is not None and shared_px(piece, nuclei[best]) > background:
             assigned.append(best)
     return sum(assigned.count(i) > 1 for i in range(len(nuclei)))
 
 
-def literal_best(mask: np.ndarray, others: np.ndarray) -> int | None:
-    """Another that shares the most pixels, the first by position of those that share as many."""
-    touching = [j for j, other in enumerate(others) if (mask & other).any()]
-    return min(touching, key=lambda j: (-(mask & others[j]).sum(), position(others[j])), default=None)
-
-
 def literal_f1(reference: np.ndarray, prediction: np.ndarray) -> float:
     found = set()
-    for s in prediction:
-        best = literal_best(s, reference)
+    for s, best in zip(prediction, literal_partners(prediction, reference), strict=True):
         if best is not None and Fraction(int((s & reference[best]).sum()), int(reference[best].sum())) > Fraction(1, 2):
             found.add(best)
     tp, fp, fn = len(found), len(prediction) - len(found), len(reference) - len(found)
@@ -160,7 +171,7 @@ def of_both_sides(reference: np.ndarray, prediction: np.ndarray, value) -> float
     """Mean of the two sides; on each the mean of ``value(object, its best one or None, others)``, weighted by area."""
     halves = []
     for here, there in ((reference, prediction), (prediction, reference)):
-        best = [literal_best(mask, there) for mask in here]
+        best = literal_partners(here, there)
         values = [value(m, None if j is None else there[j], there) for m, j in zip(here, best, strict=True)]
         halves.append(sum(m.sum() / here.sum() * v for m, v in zip(here, values, strict=True)))
     return float(sum(halves) / 2)
@@ -177,6 +188,19 @@ def set_distance(a: np.ndarray, b: np.ndarray) -> float:
 
 def literal_hausdorff(mask: np.ndarray, best: np.ndarray | None, others: np.ndarray) -> float:
     return min(set_distance(mask, other) for other in others) if best is None else set_distance(mask, best)
+
+
+@pytest.mark.parametrize("second", [(slice(5, 8), slice(5, 8)), (slice(2, 12), slice(2, 12))])
+def test_a_copy_of_nuclei_on_each_other_has_the_best_scores(second: tuple[slice, slice]) -> None:
+    """One inside the other, and two that are equal. DICE2 compares all pairs that touch, so it is below 1."""
+    masks = np.zeros((2, 30, 30), bool)
+    masks[0, 2:12, 2:12] = True
+    masks[1][second] = True
+    found = score((masks, masks))
+    best = {"aji": 1, "aji_plus": 1, "dice1": 1, "splits": 0, "merges": 0}
+    best |= {"object_f1": 1, "object_dice": 1, "object_hausdorff": 0}
+    assert {name: found[name] for name in best} == best
+    assert (found["dice2"] < 1) == (masks[0] != masks[1]).any()
 
 
 @given(pairs_of_images(overlap=True) | pairs_of_images(overlap=False, most=9, largest=14))
@@ -251,11 +275,17 @@ def test_an_object_is_found_if_more_than_half_of_it_is_covered_however_large_the
     assert score((masks_of("AAAA...."), masks_of(covered)))["object_f1"] == expected
 
 
-def test_of_two_objects_that_share_as_much_the_first_is_best():
+def test_of_two_objects_that_share_as_much_that_with_the_higher_iou_is_best():
     """P shares 1 px with A (1 px, so covered) and with B (3 px): F1 is 2/3 if A is taken, 0 if B is."""
     assert score((masks_of("ABBB"), masks_of("PP..")))["object_f1"] == 2 / 3
-    assert score((masks_of("BBBA"), masks_of("..PP")))["object_f1"] == 0
-    assert score((masks_of("BBBA")[::-1], masks_of("..PP")))["object_f1"] == 0
+    assert score((masks_of("BBBA"), masks_of("..PP")))["object_f1"] == 2 / 3
+    assert score((masks_of("BBBA")[::-1], masks_of("..PP")))["object_f1"] == 2 / 3
+
+
+def test_of_two_objects_with_equal_shares_and_iou_the_first_is_best():
+    """P (2 px) shares 1 px with A and with B (2 px each)."""
+    found = score((masks_of("AABB"), masks_of(".PP.")))
+    assert (found["object_f1"], found["object_dice"]) == (0, 0.5)
 
 
 # --- several cases in a unit ------------------------------------------------------------------------------------------

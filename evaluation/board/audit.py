@@ -405,13 +405,18 @@ def audit_challenge(
 
     workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
     progress  is called with the number of submissions that are scored, each in every run, and of all
-    note      is called with the name of each team and the outcome
+    note      is called with the name of each team, its outcome, and the traceback of a fault of the program, or ""
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
     """
     challenge, rules = load_ranked(challenge_folder)
     plan = plan_audit(challenge, rules)
     outcomes: dict[str, set[TeamOutcome]] = {}
+    traces: dict[str, str] = {}
+
+    def note_run(name: str, outcome: TeamOutcome, trace: str) -> None:
+        outcomes.setdefault(name, set()).add(outcome)
+        traces[name] = trace or traces.get(name, "")
 
     runs = [
         score_teams(
@@ -422,7 +427,7 @@ def audit_challenge(
             output,
             workers=workers,
             progress=progress_of_round(progress, before, len(plan.runs)),
-            note=lambda name, outcome: outcomes.setdefault(name, set()).add(outcome),
+            note=note_run,
             executor=executor,
             kept=kept_of(run, plan.all_paths),
         )
@@ -430,7 +435,7 @@ def audit_challenge(
     ]
     for name, reached in sorted(outcomes.items()):
         if note:
-            note(name, next(kind for kind in TEAM_OUTCOMES if kind in reached))
+            note(name, next(kind for kind in TEAM_OUTCOMES if kind in reached), traces[name])
     unranked = {row.name: row for scored in runs for row in scored.unranked}
     left_out, views = {*unranked, *rules.unranked}, []
     for run, scored in zip(plan.runs, runs, strict=True):

@@ -23,7 +23,17 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.files.decoding.csv import Table, numbers_of, read_table
 from evaluation.files.results.documents import LARGEST_SCORE
-from evaluation.findings import FAULTS_NAMED, Finding, counted, did_you_mean, fault, listed, quote, with_rest
+from evaluation.findings import (
+    FAULTS_NAMED,
+    Finding,
+    counted,
+    did_you_mean,
+    fault,
+    first_named_of,
+    listed,
+    quote,
+    with_rest,
+)
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
 from evaluation.scoring.score import worst_by_name
 from nuclei_metrics.model import OF_STRATA, WORST_GROUP, Bool, Float64, Gaps, Int64, MissingValues, ScoreTable
@@ -395,7 +405,7 @@ def _name_faults(table: Table, column: str, names: Sequence[str], name_of_row: I
         rows = np.flatnonzero(name_of_row == index)
         places = [table.place(row) for row in rows[:3].tolist()]
         faults.append(fault(code, *places, wording="unprintable", total=len(rows), name=name, limit=NAME_CHARACTERS))
-    return with_rest(faults[:FAULTS_NAMED], len(faults))
+    return first_named_of(faults)
 
 
 def _groups_of_cases(
@@ -412,7 +422,7 @@ def _groups_of_cases(
             place = table.place(row)
             faults.append(fault("wrong-group", place, wording="two-groups", case=name, group=own, before=before))
     names = [groups[of_case[case]] or cases[case] for case in range(len(cases))]
-    return names, with_rest(faults[:FAULTS_NAMED], len(faults))
+    return names, first_named_of(faults)
 
 
 def _challenge_faults(
@@ -431,7 +441,7 @@ def _challenge_faults(
             continue
         near, names = did_you_mean(name, known), list(known)
         faults.append(fault("unknown-case", at, wording="case-in-scores", fix=near, name=name, known=names, what=""))
-    return with_rest(faults[:FAULTS_NAMED], len(faults))
+    return first_named_of(faults)
 
 
 def duplicates(
@@ -530,4 +540,4 @@ def incomplete(
             why = "The team has no value in this column"
         where, number = f"{scores.where}, team {quote(scores.teams[team])}", len(scores.cases)
         findings.append(fault("incomplete-scores", where, lacking=lacking, cases=number, path=path, consequence=why))
-    return with_rest(findings[:FAULTS_NAMED], len(findings))
+    return first_named_of(findings)

@@ -8,6 +8,7 @@ goes on where it stopped, and a result that was changed or is half there is scor
 from __future__ import annotations
 
 import hashlib
+import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Executor
@@ -19,6 +20,7 @@ from typing import Any, Literal
 from evaluation.board import stored as store
 from evaluation.board.team_scores import PlannedColumn, TeamScores, stored_tables, team_of_documents
 from evaluation.challenge import CHALLENGE_FILE, Challenge, is_safe_name
+from evaluation.files.decoding.guard import reader_faults_told
 from evaluation.files.results import __version__
 from evaluation.files.results.documents import as_json
 from evaluation.files.results.files import write_atomically, write_together
@@ -45,7 +47,7 @@ OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisat
 SUFFIXES = (".zip", ".csv")
 
 TeamOutcome = Literal["scored", "kept", "not ranked"]
-Note = Callable[[str, TeamOutcome], None]
+Note = Callable[[str, TeamOutcome, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ def score_teams(
 
     workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
     progress  is called with the number of teams that are done, and of all
-    note      is called with the name of each team and what became of it
+    note      is called with the name of each team, its outcome, and the traceback of a fault of the program, or ""
 
     A team never stops the others: what is wrong with its submission comes back with its name. Raises WrongUsage,
     ChallengeBroken and WorkersLost.
@@ -181,9 +183,9 @@ def score_teams(
     of_challenge = challenge_key(challenge_folder, challenge) + kept.key
     challenge = run_job(with_sizes(challenge, challenge_folder), workers)
 
-    def score_one(team: _Team) -> Job[tuple[TeamScores | store.Unranked, TeamOutcome]]:
+    def score_one(team: _Team) -> Job[tuple[TeamScores | store.Unranked, TeamOutcome, str]]:
         folder = output / kept.folder / team.name
-        key = _submission_key(of_challenge, challenge, team.path)
+        key, trace = _submission_key(of_challenge, challenge, team.path), ""
         is_kept = store.holds_result(folder, key, kept.files)
         if not is_kept:
             store.forget(folder)
@@ -193,15 +195,17 @@ def score_teams(
                 content: dict[str, Any] = {"files": {name: store.file_hash(folder / name) for name in kept.files}}
             except (ChallengeBroken, WorkersLost):
                 raise
-            except EvaluationError as error:
+            except (OSError, MemoryError):
+                raise
+            except Exception as error:  # noqa: BLE001 (one submission never stops the others)
                 refused = _why_unranked(team.name, error)
                 key = key if isinstance(error, SubmissionRejected) else ""  # anything else may be gone the next time
-                content = {"code": refused.code, "reason": refused.reason}
+                content, trace = {"code": refused.code, "reason": refused.reason}, _trace_of(error)
             write_atomically(folder / store.KEY_FILE, as_json({"key": key, **content}))
         if unranked := store.rejection_in(store.read_key(folder), team.name):
-            return unranked, "not ranked"
+            return unranked, "not ranked", trace
         scores = kept.read(folder, team.name) if kept.read else _read_team(folder, team.name, challenge, columns)
-        return scores, "kept" if is_kept else "scored"
+        return scores, "kept" if is_kept else "scored", ""
 
     results: dict[int, TeamScores | store.Unranked] = {}
 
@@ -213,10 +217,10 @@ def score_teams(
     needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
     outcomes = run_jobs(teams, score_one, needs=needs, workers=workers, executor=executor, idle=advance)
     with closing(outcomes):  # whatever happens: nobody works on
-        for number, (of_team, outcome) in outcomes:
+        for number, (of_team, outcome, trace) in outcomes:
             results[number] = of_team
             if note:
-                note(teams[number].name, outcome)
+                note(teams[number].name, outcome, trace)
             advance()
     ordered = [results[number] for number in range(len(teams))]
     scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
@@ -231,12 +235,21 @@ def _read_team(folder: Path, name: str, challenge: Challenge, columns: list[Plan
     return file.scores(challenge, columns, metrics, where=f"{team}, 'details.json'")
 
 
-def _why_unranked(name: str, error: EvaluationError) -> store.Unranked:
+def _why_unranked(name: str, error: Exception) -> store.Unranked:
     """Write the line that the platform would show the team: nothing of the reference, no hidden name."""
+    if not isinstance(error, EvaluationError):
+        error = EvaluationError(fault("program-failed", "submission", name=type(error).__name__))
     hidden = error.hidden_names if isinstance(error, SubmissionRejected) else ()
     findings = redact_findings((f for f in error.findings if f.severity == "error"), hidden)
     first = min(findings, key=lambda finding: (finding.code, finding.expected))
     return store.Unranked(name, first.code, render_summary(findings, intro="").strip())
+
+
+def _trace_of(error: Exception) -> str:
+    """Return the tracebacks of a fault of the program or of its readers, for the log; "" for other errors."""
+    if isinstance(error, EvaluationError):
+        return "\n".join(dict.fromkeys(finding.trace for finding in error.findings if finding.trace))
+    return "".join(traceback.format_exception(error))
 
 
 # --- what is kept -----------------------------------------------------------------------------------------------------
@@ -340,7 +353,8 @@ class ResultFolder:
                 hashes.setdefault(hash_there, []).append(file.name)
                 if hash_there == challenge.hash:
                     where = self.where(file.details or file.metrics)
-                    scores.append(file.scores(challenge, columns, metrics, where=where))
+                    with reader_faults_told(where):
+                        scores.append(file.scores(challenge, columns, metrics, where=where))
             except InputFault as error:
                 faults += error.findings
                 rejected.append(_why_unranked(file.name, rejection(challenge, error.findings)))

@@ -319,7 +319,8 @@ class Challenge(Rules):
             try:
                 return cls.build({**rules, "cases": cases})
             except ChallengeBroken as broken:
-                raise ChallengeBroken(*(of_preset(problem, path) for problem in broken.findings)) from None
+                written = parse_toml(read_challenge_text(path))
+                raise ChallengeBroken(*(of_preset(problem, written) for problem in broken.findings)) from None
         except RecursionError:
             raise ChallengeBroken(fault("invalid-toml", CHALLENGE_FILE, wording="too-deep")) from None
 
@@ -347,9 +348,8 @@ def hash_of(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def of_preset(problem: Finding, path: Path) -> Finding:
+def of_preset(problem: Finding, written: Mapping[str, Any]) -> Finding:
     """The fault, with the name of the preset if its key stands there and not in the file of the challenge."""
-    written = parse_toml(read_challenge_text(path))
     place, _, keys = problem.where.partition(": ")
     if place != CHALLENGE_FILE or "preset" not in written:
         return problem

@@ -107,7 +107,9 @@ def score(
     try:
         with connect(cluster, screen.tell) as executor, screen.progress_bar("Scoring") as progress:
             result = score_submission(challenge, submission, workers=workers, progress=progress, executor=executor)
-    except (SubmissionRejected, ChallengeBroken):
+    except (SubmissionRejected, ChallengeBroken) as error:
+        for trace in dict.fromkeys(finding.trace for finding in error.findings if finding.trace):
+            click.echo(trace)
         with options.writing_to(output):
             remove_results(output)  # an earlier submission's would be taken for this one's
         raise

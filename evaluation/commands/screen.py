@@ -182,11 +182,12 @@ class SubmissionsProgress:
         elif self.clock() - self.last >= LINE_SECONDS:
             self.say(f"{done:,} of {total:,} done: {self.words()}")
 
-    def note(self, name: str, outcome: str) -> None:
+    def note(self, name: str, outcome: str, trace: str = "") -> None:
         self.outcomes[outcome] += 1
         if self.log:
             number, seconds = self.outcomes.total(), round(self.clock() - self.began, 3)
             line = {"submission": name, "outcome": outcome, "number": number, "seconds": seconds, **self.unconfined}
+            line |= {"trace": trace} if trace else {}
             self.log.write(json.dumps(line) + "\n")
             self.log.flush()
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
@@ -37,6 +38,7 @@ class Finding:
     fix       what to do about it; a sentence of its own
     count     how many equal faults it stands for
     named     how many places ``where`` names
+    trace     the traceback of an exception that no reader should raise, for the log
     """
 
     code: str
@@ -46,6 +48,7 @@ class Finding:
     fix: str = ""
     count: int = 1
     named: int = 1
+    trace: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         entry(self.code)
@@ -160,6 +163,11 @@ def for_each(items: Sequence[T], finding: Callable[[T], Finding]) -> list[Findin
     return with_rest([finding(item) for item in items[:FAULTS_NAMED]], len(items))
 
 
+def first_named_of(findings: Sequence[Finding]) -> list[Finding]:
+    """The first findings; the last of them also stands for the rest."""
+    return with_rest(list(findings[:FAULTS_NAMED]), sum(finding.count for finding in findings))
+
+
 def with_rest(named: list[Finding], total: int) -> list[Finding]:
     """The findings that are named; the last one also stands for the rest of ``total`` equal faults."""
     rest = total - sum(finding.count for finding in named)
@@ -230,6 +238,16 @@ def quote(value: object, limit: int = 60) -> str:
     if len(text) > limit:
         text = f"{text[: limit * 2 // 3]}…{text[-limit // 3 :]}"
     return "'" + text.replace("'", "’") + "'"
+
+
+def shell_command(*words: str | Path) -> str:
+    """Return a command line for a shell, each word quoted; "" if a word has a character that cannot be printed.
+
+    >>> shell_command("evaluation", "convert", Path("-a;b.png"), "OUTPUT")
+    "evaluation convert './-a;b.png' OUTPUT"
+    """
+    texts = [f"./{word}" if isinstance(word, Path) and str(word).startswith("-") else str(word) for word in words]
+    return shlex.join(texts) if all(map(str.isprintable, texts)) else ""
 
 
 def listed(values: Iterable[object], limit: int = 8, *, last: str = "or") -> str:

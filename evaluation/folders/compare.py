@@ -33,8 +33,8 @@ from evaluation.folders import made_challenge as challenges
 from evaluation.folders.hints import hints_about_files
 from evaluation.folders.look import look
 from evaluation.folders.made_challenge import ClassPlan, Party, Wanted, free_name, holds_points, safe_name
-from evaluation.folders.pieces import EACH_A_MASK, files_for_shell, pixels_of
-from evaluation.folders.source import NAMELESS, Source, SourceFile, pictures_near
+from evaluation.folders.pieces import EACH_A_MASK, pixels_of
+from evaluation.folders.source import NAMELESS, Source, SourceFile, convert_call, pictures_near
 from evaluation.report.page import Page
 from evaluation.report.result import ResultDocuments
 from evaluation.report.skills import COMPARED, SkillRow, skill_rows
@@ -48,12 +48,6 @@ if TYPE_CHECKING:
 
     from evaluation.report.pictures import Scene
 
-UM_TO_PX = (
-    "import json, os, sys; px = lambda c: [px(x) for x in c] if isinstance(c, list) else c * {factor}; "
-    "made = lambda o: {{k: px(v) if k == 'coordinates' else made(v) for k, v in o.items()}} if isinstance(o, dict) "
-    "else [made(x) for x in o] if isinstance(o, list) else o; os.makedirs('px', exist_ok=True); "
-    "[json.dump(made(json.load(open(f))), open('px/' + os.path.basename(f), 'w')) for f in sys.argv[1:]]"
-)
 SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou", "panoptic.pq", "panoptic.binary.pq")
 AGGREGATION = "group_mean"
 NO_PLACE = "its classes, or its points, cannot be compared by the rules of the others"
@@ -340,12 +334,12 @@ def _about_labels(finding: Finding) -> Finding:
 
 
 def _about_um(hint: Finding, side: Source) -> Finding:
-    """Put a call that makes px of um behind a hint that the coordinates of GeoJSON may be um."""
+    """Put the command that makes px of um behind a hint that the coordinates of GeoJSON may be um."""
     larger = re.search(r"([0-9]+) times as large, .* are these um", hint.fix)
     if larger is None or side.format != "geojson" or side.imports:
         return hint
-    call = f'python -c "{UM_TO_PX.format(factor=larger[1])}" {files_for_shell(side.path, side.files()[0].name)}'
-    return replace(hint, fix=f"{hint.fix} If so, this writes px into a folder px: {call}")
+    call = convert_call(side.path, side.files()[0].name, "--to", "geojson", "--set", f"scale={larger[1]}")
+    return replace(hint, fix=f"{hint.fix} If so, multiply them by {larger[1]}. {call}".rstrip())
 
 
 def _with_advice(finding: Finding) -> Finding:

@@ -13,7 +13,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from shlex import quote as quote_for_shell
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
@@ -25,7 +24,7 @@ from evaluation.challenge.documents import parse_toml
 from evaluation.challenge.formats import FORMATS, dotted, faults_of, keys_of_formats
 from evaluation.files.decoding.annotations import Annotations, library_faults
 from evaluation.files.decoding.pixels import CLASS_NAMES, ID_NAMES, read_image, suffix_of
-from evaluation.files.decoding.streams import damage_told, plain_chunks
+from evaluation.files.decoding.streams import COORDINATE_LIMIT, damage_told, plain_chunks
 from evaluation.files.formats import Request, read_annotations
 from evaluation.files.formats.detect import find_image
 from evaluation.files.formats.geojson import write_geojson
@@ -37,6 +36,8 @@ from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected, WrongUsage, faults_as, refused
 from evaluation.folders import look as looked
 from evaluation.folders.look import UNKNOWN_YX, look_at_file, whole_values
+from evaluation.folders.pieces import PLANE
+from evaluation.folders.source import convert_call
 from evaluation.scoring import read as reading
 from evaluation.scoring.read import Side
 from evaluation.scoring.receive import CaseContent, receive_submission
@@ -66,6 +67,7 @@ PROBABILITY_WORDS = {
 KEEP_CLASS_PROBABILITIES: tuple[Target, ...] = ("geojson",)
 OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table")
 DATASET = "dataset"  # the path of the array in an HDF5 file or a Zarr store
+_SCALE = "scale"  # what coordinates are multiplied by, such as 4 for um that are 0.25 of a pixel
 LOOKED_AT_FILES, LOOKED_AT_BYTES = 10_000, 1 << 30  # of a rejected submission that is looked at again
 WITH_CHALLENGE = "Give --challenge, whose cases.csv names the images and their sizes."
 
@@ -346,7 +348,8 @@ def convert_file(
     hints = {"other-case": WITH_CHALLENGE, "overlap-in-label-map": "The option is --overlap."}
     with ExitStack() as stack, _refused_with(hints, original):
         workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-convert-")))
-        file = look_at_file(original, workspace, format=format, dataset=options.pop(DATASET, None))
+        dataset, plane, scale = (options.pop(key, None) for key in (DATASET, PLANE, _SCALE))
+        file = look_at_file(original, workspace, format=format, dataset=dataset, plane=plane)
         source, detected = file.path, file.detected
         name = detected.format
         if name == "hovernet_mat" and "class_values" not in options:
@@ -386,6 +389,8 @@ def convert_file(
             else:
                 annotations = looked.read_one_case(stream, request, case, image)
         names = names or ["nucleus"]
+        if scale is not None:
+            annotations = replace(annotations, parts=tuple(_scaled(part, scale) for part in annotations.parts))
         parts = annotations.parts
         left_out = sum(finding.count for finding in annotations.findings if finding.code == "left-out")
         if left_out and not any(isinstance(part, LabelImage) or len(part) for part in parts):
@@ -399,6 +404,16 @@ def convert_file(
             encoded = replace(encoded, findings=(*encoded.findings, lost))
     base = output.with_suffix("") if output.suffix.lower() in OUTPUT_SUFFIXES else output
     return _write_all(base.parent, [(base.name, encoded)], names, {original.resolve()}, request.where)
+
+
+def _scaled(part: Part, scale: object) -> Part:
+    """Return outlines or points whose coordinates are multiplied. Raises WrongUsage."""
+    got, expected = quote(scale), "a number above 0"
+    if isinstance(scale, int | float) and 0 < scale < COORDINATE_LIMIT:
+        if isinstance(part, Outlines | model.Points):
+            return replace(part, points_xy=part.points_xy * float(scale))
+        got, expected = "given for a file without coordinates", "outlines or points"
+    raise WrongUsage(fault("invalid-rule", f"--set {_SCALE}=", got=got, expected=expected))
 
 
 @contextmanager
@@ -486,7 +501,7 @@ def parse_options(options: Sequence[str]) -> dict[str, Any]:
     >>> parse_options(["units=mm", "first_pixel=1", "class_values={tumour=3}"])
     {'units': 'mm', 'first_pixel': 1, 'class_values': {'tumour': 3}}
     """
-    known = sorted(keys_of_formats() | FormatRules.model_fields.keys() | {DATASET})
+    known = sorted(keys_of_formats() | FormatRules.model_fields.keys() | {DATASET, PLANE, _SCALE})
     chosen: dict[str, Any] = {}
     for option in options:
         key, equals, value = option.partition("=")
@@ -535,12 +550,8 @@ def with_other_format(findings: Sequence[Finding], submission: Path, format: str
     name, images = case.files[0].name, counted(len(source.cases), "image")
     words = f"It holds {images} as {source.format}, such as {quote(name, 80)}; expected: {format}."
     if (target := TARGET_OF_FORMAT.get(format)) is not None:
-        is_packed = submission.is_file() and zipfile.is_zipfile(submission)
-        file = submission / name if submission.is_dir() else Path(name) if is_packed else submission
-        size = " --size HEIGHTxWIDTH" if target in PAINTED and case.size_yx is None else ""
-        if is_packed or file.is_file():  # some names stand for a part of a file
-            words += " Unpack the ZIP. In its folder this" if is_packed else " This"
-            words += f" converts a file: evaluation convert {quote_for_shell(str(file))} OUTPUT --to {target}{size}"
+        size = ["--size", "HEIGHTxWIDTH"] if target in PAINTED and case.size_yx is None else []
+        words = f"{words} {convert_call(submission, name, '--to', target, *size)}".rstrip()
     first = min(finding for finding in findings if finding.severity == "error")
     return [replace(one, fix=f"{one.fix} {words}".strip()) if one.code == first.code else one for one in findings]
 

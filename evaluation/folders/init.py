@@ -33,7 +33,7 @@ from nuclei_metrics.model import OF_STRATA
 REFERENCE = "reference"
 PLACES = ("files", "class_map", "class_table")
 TOLD = ("shape", "tool")  # keys that the content of a file decides
-PIXELS_LOOKED_AT = 50_000_000  # of all images together: more would take minutes
+PIXELS_LOOKED_AT, IMAGES_LOOKED_AT = 50_000_000, 300  # of all images together: more would take minutes
 PUBLISH = """
 [publish]
 # What metrics.json holds on the platform, where everybody may read it: ranked (columns and minimum scores, with
@@ -168,8 +168,8 @@ def _suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[_ListedCa
         why = "not all sizes of images are known"
     elif _needed_columns(challenge, cases):
         why = f"{CASES_FILE} is to be filled in first"
-    elif sum(pixels) > PIXELS_LOOKED_AT:
-        why = f"not looked at here, where images have more than {PIXELS_LOOKED_AT:,} px in all"
+    elif sum(pixels) > PIXELS_LOOKED_AT or len(pixels) > IMAGES_LOOKED_AT:
+        why = f"'init' looks at up to {IMAGES_LOOKED_AT} images of {PIXELS_LOOKED_AT:,} px in all"
     if why:
         return [f"Whether the matching rules suit the sizes of your nuclei 'evaluation sensitivity' says ({why})."]
     try:

@@ -21,6 +21,7 @@ import numpy as np
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
 from evaluation.files.decoding.annotations import Annotations
+from evaluation.files.decoding.guard import reader_faults_told
 from evaluation.files.decoding.label_array import values_of_masks
 from evaluation.files.decoding.mat_file import MatFile
 from evaluation.files.decoding.pixels import TISSUE_SUFFIXES, read_image, read_image_size, suffix_of
@@ -48,7 +49,7 @@ from evaluation.files.submission.files import FolderFiles
 from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
 from evaluation.folders import source as sides
-from evaluation.folders.pieces import COLOURED, VOLUMES, Files, remedy, unfold
+from evaluation.folders.pieces import COLOURED, VOLUMES, Files, plane_of, remedy, unfold
 from evaluation.folders.source import Size, Source, SourceCase, SourceFile, bare_parts
 from nuclei_metrics.model import Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
 
@@ -56,7 +57,7 @@ SUFFIX_OF_FORMAT = {
     **dict.fromkeys(("aperio_xml", "asap_xml"), ".xml"),
     **dict.fromkeys(("nary_mat", "hovernet_mat"), ".mat"),
     **dict.fromkeys(("conic_array", "pannuke_masks"), ".npy"),
-    **dict.fromkeys(("rle_csv", "points_csv", "nucls_csv", "counts_csv"), ".csv"),
+    **dict.fromkeys(("rle_csv", "points_csv", "nucls_csv"), ".csv"),
     "geojson": ".geojson",
     "yolo_txt": ".txt",
 }  # others are JSON
@@ -188,15 +189,20 @@ def _add_to_side(files: Files, name: str, path: Path, *, imports: bool) -> None:
         return
     elif isinstance(file, str):
         files.left_out.append((name, file))
+    elif file.detected.format == "counts_csv":
+        files.left_out.append((name, "numbers of nuclei only"))
     else:
         (files.coloured if file.detected.format == COLOURED else files.read).append(file)
 
 
-def look_at_file(path: Path, workspace: Path, *, format: str | None = None, dataset: str | None = None) -> SourceFile:
+def look_at_file(
+    path: Path, workspace: Path, *, format: str | None = None, dataset: str | None = None, plane: object = None
+) -> SourceFile:
     """The image of a single file, as ``look`` sees it; what is put together of several planes is in the workspace.
 
     format   its format, if it is known
     dataset  the path of the array in an HDF5 file or a Zarr store
+    plane    a channel or page of an image, or its colours as ids (``plane_of``)
 
     Raises InputFault for a damaged file and for several images, OSError, and WrongUsage for a file of no format.
     """
@@ -212,6 +218,8 @@ def look_at_file(path: Path, workspace: Path, *, format: str | None = None, data
     files, file = Files(workspace), _recognise(path.name, made)
     if isinstance(file, str):
         raise _of_no_format(path, file)
+    if plane is not None:
+        return plane_of(file, plane, workspace)
     (files.coloured if file.detected.format == COLOURED else files.read).append(file)
     unfold(files, ())
     if len(files.read) > 1:
@@ -229,7 +237,15 @@ def _of_no_format(path: Path, what: str) -> WrongUsage:
 
 
 def _recognise(name: str, path: Path) -> SourceFile | str:
-    """Recognise the format of a file and the suffix of its content; say in words what it is if it holds no nuclei."""
+    """Recognise the format of a file and the suffix of its content; say in words what it is if it holds no nuclei.
+
+    Raises InputFault.
+    """
+    with reader_faults_told(quote(name, 120)):
+        return _recognised(name, path)
+
+
+def _recognised(name: str, path: Path) -> SourceFile | str:
     try:
         if (detected := detect_format(path)) is None:
             return next(filter(None, (words(path) for words in OTHERS)), UNKNOWN)
@@ -413,8 +429,9 @@ class _Reading:
         return self.source_of(cases)
 
     def has_many(self, file: SourceFile) -> bool:
-        with file.path.open("rb") as stream:
-            return len(CaseArray(stream, self.request(file)).shape) == 4
+        request = self.request(file)
+        with reader_faults_told(request.where), file.path.open("rb") as stream:
+            return len(CaseArray(stream, request).shape) == 4
 
     def labels_of(self, cases: Mapping[str, SourceCase]) -> Iterator[LabelRuns]:
         """The labels of images without classes, in turn. What is wrong with one is told when it is scored."""
@@ -447,7 +464,7 @@ class _Reading:
         if file.of_class and file.of_class not in self.classes:
             self.classes.append(file.of_class)
         request = self.request(file)
-        with file.path.open("rb") as stream:
+        with reader_faults_told(request.where), file.path.open("rb") as stream:
             is_image = file.suffix in TISSUE_SUFFIXES
             image = None if is_image else find_image(Path(request.name), stream, request, file.case)
             size_yx = read_image_size(file.path) if image is None else image.size_yx
@@ -472,8 +489,8 @@ class _Reading:
     def read_table(self, file: SourceFile) -> None:
         """Add the classes in the table of ids and classes of a label image. Raises InputFault."""
         assert file.classes is not None
-        with file.classes.open("rb") as table:
-            where = quote(str(PurePosixPath(file.name).with_name(file.classes.name)), 120)
+        where = quote(str(PurePosixPath(file.name).with_name(file.classes.name)), 120)
+        with reader_faults_told(where), file.classes.open("rb") as table:
             read_class_table(table, self.request(file), where)
 
     def add_numbers(self, numbers: Iterable[int]) -> None:
@@ -492,8 +509,9 @@ class _Reading:
 
     def has_boxes_of_coco(self, file: SourceFile) -> bool:
         """Whether the boxes of a file are COCO's (x, y, width, height) and not MIDOG's (two corners, for a point)."""
-        with file.path.open("rb") as stream:
-            document = read_coco(stream, self.request(file))
+        request = self.request(file)
+        with reader_faults_told(request.where), file.path.open("rb") as stream:
+            document = read_coco(stream, request)
             entries = [entry for piece in document.pieces for entry in piece if type(entry) is dict]
         boxes: list[tuple[Any, Any]] = [
             (entry["bbox"], entry.get("area")) for entry in entries if _is_box(entry.get("bbox"))
@@ -509,7 +527,7 @@ class _Reading:
         categories: Mapping[str, str] = {}
         extents: dict[str, Size | None] = {}
         request = self.request(file, f"all{self.suffix}")
-        with file.path.open("rb") as stream:
+        with reader_faults_told(request.where), file.path.open("rb") as stream:
             if self.format in sides.ARRAY_FORMATS:
                 array = CaseArray(stream, request)
                 if self.format == "pannuke_masks" and len(array.shape) != 4:
@@ -610,9 +628,11 @@ def read_one_case(stream: BinaryIO, request: Request, case: Case, image: FoundIm
 
 def numbers_in_mat(stream: BinaryIO, name: str) -> list[int]:
     """The class numbers in a file of HoVer-Net. Raises InputFault."""
-    mat = MatFile(stream, where=quote(name, 120), bytes_limit=LimitRules().bytes_per_file)
-    variable = variable_of(mat, *TYPES) or variable_of(mat, TYPE_MAP)
-    return [] if variable is None else whole_values(mat.read(variable))
+    where = quote(name, 120)
+    with reader_faults_told(where):
+        mat = MatFile(stream, where=where, bytes_limit=LimitRules().bytes_per_file)
+        variable = variable_of(mat, *TYPES) or variable_of(mat, TYPE_MAP)
+        return [] if variable is None else whole_values(mat.read(variable))
 
 
 def whole_values(values: np.ndarray[Any, Any]) -> list[int]:

@@ -402,9 +402,6 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
     scratch  where files are linked, else they are copied; it is used instead if sizes differ
     """
     models, plan = party.models, party.plan
-    for side in (reference, *models.values()):
-        if side.format == "counts_csv":
-            raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got="numbers of nuclei only"))
     _check_stacks(reference, models)
     pairings = {model: _pair_sides(reference, side, model) for model, side in models.items()}
     cases, findings = _paired_cases(reference, models, pairings)

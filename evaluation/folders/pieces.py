@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import pairwise, permutations
 from pathlib import Path, PurePosixPath
-from shlex import quote as quote_for_shell
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -24,11 +23,10 @@ import numpy.typing as npt
 from evaluation.challenge import LimitRules
 from evaluation.files.decoding.guard import bounds_of, decode
 from evaluation.files.decoding.pixels import peek
-from evaluation.files.decoding.streams import CutOff, Damaged
 from evaluation.files.decoding.tiff import TiffFile
 from evaluation.files.formats.detect import Detected
 from evaluation.findings import Finding, counted, listed, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refused
 from evaluation.folders import source as sides
 from evaluation.folders.source import Size, SourceFile, bare_parts
 
@@ -51,23 +49,16 @@ VOLUME = f"a volume of {{planes}} planes, whose labels go on from plane to plane
 OF_PLANES = "Write a file for each plane, on both sides, to compare the planes as images."
 COLOURED = "a picture in colour"
 FEW_COLOURS = 1 << 16
-COLOURS_TO_IDS = (
-    "import sys, numpy as np, skimage.io as io; [io.imsave(f + '.tif', ((np.load(f) if f.endswith('.npy') else "
-    "io.imread(f))[..., :3] @ np.array([1, 256, 65536])).astype(np.uint32), check_contrast=False) "
-    "for f in sys.argv[1:]]"
-)
-OF_IDS = "If each colour is a nucleus, and black the background, this writes label images beside the files: "
+OF_IDS = "If each colour is a nucleus, and black the background:"
+PLANE = "plane"  # the key of ``convert`` that chooses it
 OF_CLASSES = (
     "Its colours come back in many places, as those of classes do. Write ids, a number for each nucleus; maps of "
     "classes are read in a challenge, see 'colour_map' in docs/formats.md."
 )
 FRACTIONS = "an array of numbers that are not whole, as probabilities are: write labels, a number for each nucleus"
 TWO_KINDS = "labels of two kinds in two channels, as InstanSeg's and Mesmer's of nuclei and cells"
-CHOOSE = (
-    "import sys, numpy as np, skimage.io as io; [io.imsave(f + '.tif', (np.load(f) if f.endswith('.npy') else "
-    "io.imread(f)).squeeze().take({channel}, {axis}).astype(np.int32), check_contrast=False) for f in sys.argv[1:]]"
-)
-OF_TWO = "Compare one of them. For channel {channel}, whose labels are smaller, this writes images beside the files: "
+OF_TWO = "Compare one of them, such as channel {channel}, whose labels are smaller:"
+COLOURS = "colours"  # of ``plane_of``: each colour is a nucleus
 EQUAL_CHANNELS = "the same values in all channels, read as one"
 THUMBNAILS = {"thumbs", "thumb", "thumbnails", "thumbnail", "previews", "preview"}
 GREY_PICTURE = "a picture, since its values change from pixel to pixel as those of labels do not"
@@ -151,13 +142,11 @@ def _equal_channels(files: Files, folder: Path) -> list[SourceFile]:
     """
     labels = []
     for alike in _forms_of(files.coloured):
-        planes = {one.name: _grey_plane(pixels_of(one)) for one in alike[:SAMPLE]}
-        if not any(plane is not None and plane.any() for plane in planes.values()):
-            planes = {}  # black ones beside no others are pictures
-        else:
-            planes |= {one.name: _grey_plane(pixels_of(one)) for one in alike[SAMPLE:]}
+        some = [_grey_plane(pixels_of(one)) for one in alike[:SAMPLE]]
+        are_labels = any(plane is not None and plane.any() for plane in some)  # black ones beside no others: pictures
         for one in alike:
-            if (plane := planes.get(one.name)) is None:
+            plane = _grey_plane(pixels_of(one)) if are_labels else None
+            if plane is None:
                 files.left_out.append((one.name, COLOURED))
             else:
                 labels.append(_one_channel(one, plane, files, folder))
@@ -210,13 +199,10 @@ def _yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str, as_colou
     try:
         shape, read = _look_at_pixels(stream, suffix, where, as_colours)
         is_long = suffix == ".npy" and len(shape) == 4  # the first image tells what they are
-        array = read() if shape and math.prod(shape[is_long:]) <= MOST_PIXELS_READ else None
+        array = read() if 0 < math.prod(shape[is_long:]) <= MOST_PIXELS_READ and 0 not in shape else None
         yield None if array is None or array.dtype.kind not in "biuf" else array
-    except (InputFault, *UNREADABLE):
+    except Exception:  # noqa: BLE001 (libraries raise classes of their own; it is told where the file is read)
         yield None
-
-
-UNREADABLE = (CutOff, Damaged, ValueError, TypeError, LookupError, OSError)
 
 
 def _look_at_pixels(
@@ -250,7 +236,7 @@ def _has_planes(one: SourceFile) -> bool:
         with one.path.open("rb") as stream:
             shape, _ = _look_at_pixels(stream, one.suffix, quote(one.name, 120))
             return sum(side > 1 for side in shape) > 2
-    except (InputFault, *UNREADABLE):
+    except Exception:  # noqa: BLE001 (as above)
         return False
 
 
@@ -277,35 +263,59 @@ def _is_picture(array: Array | None) -> bool:
 
 def remedy(one: SourceFile, why: str, side: Path) -> str | None:
     """What to do about an image that is no label image, if it can be told. ``side``: the path that was compared."""
-    files = files_for_shell(side, one.name)
     if VOLUMES in why:
         return OF_PLANES
     if why == TWO_KINDS and (array := pixels_of(one)) is not None:
-        squeezed = array.squeeze()
-        axis = 0 if squeezed.shape[0] == 2 else squeezed.ndim - 1
-        channel = int((squeezed.take(1, axis) != 0).sum() < (squeezed.take(0, axis) != 0).sum())
-        return f'{OF_TWO.format(channel=channel)}python -c "{CHOOSE.format(channel=channel, axis=axis)}" {files}'
+        first, second = (np.count_nonzero(plane) for plane in _planes_of(array))
+        channel = int(second < first)
+        call = sides.convert_call(side, one.name, "--to", "label_tiff", "--set", f"{PLANE}={channel}")
+        return f"{OF_TWO.format(channel=channel)} {call}".rstrip(" :")
     if why != COLOURED:
         return None
     array = pixels_of(one)
     if array is None or array.ndim != 3 or array.shape[2] not in CHANNELS or array.dtype.itemsize > 1:
         return None
-    ids = array[..., :3].astype(np.int64) @ np.array([1, 256, 65536])
+    ids = _ids_of_colours(array)
     values = np.unique(ids[ids > 0])
     if _is_picture(ids) or not 0 < len(values) < FEW_COLOURS or (ids == 0).sum() == 0:
         return None
     some = values[:20]
     if sum(_count_regions_of(ids == value) for value in some) >= 2 * len(some):
         return OF_CLASSES
-    return f'{OF_IDS}python -c "{COLOURS_TO_IDS}" {files}'
+    call = sides.convert_call(side, one.name, "--to", "label_tiff", "--set", f"{PLANE}={COLOURS}")
+    return f"{OF_IDS} {call}".rstrip(" :")
 
 
-def files_for_shell(side: Path, name: str) -> str:
-    """The files in the folder of one of them, for a shell; ``side``: the path that was compared."""
-    path = PurePosixPath(name)
-    return (
-        quote_for_shell(str(side)) if side.is_file() else quote_for_shell(str(side / path.parent)) + "/*" + path.suffix
-    )
+def _ids_of_colours(array: Array) -> Array:
+    """Return a number for each colour, 0 for black."""
+    ids: Array = array[..., :3].astype(np.int64) @ np.array([1, 256, 65536])
+    return ids
+
+
+def _planes_of(array: Array) -> list[Array]:
+    """Return the planes of an image with several: along the first or the last axis, whichever is shorter."""
+    squeezed = array.squeeze()
+    return list(np.moveaxis(squeezed, 0 if squeezed.shape[0] <= squeezed.shape[-1] else -1, 0))
+
+
+def plane_of(one: SourceFile, plane: object, folder: Path) -> SourceFile:
+    """Return one plane of an image file as a label image: a channel or page by its number from 0, or its colours.
+
+    Raises InputFault if there is no such plane.
+    """
+    array = pixels_of(one)
+    planes = [] if array is None else _planes_of(array) if array.squeeze().ndim == 3 else [array]
+    if plane == COLOURS and array is not None and array.ndim == 3 and array.shape[2] in CHANNELS:
+        chosen = _ids_of_colours(array).astype(np.int32)
+    elif type(plane) is int and 0 <= plane < len(planes):
+        chosen = planes[plane]
+    else:
+        got = f"no plane {quote(plane)} among {counted(len(planes), 'plane')}"
+        raise refused(
+            "no-mask-variable", quote(one.name, 120), got=got, expected=f"a number from 0, or {COLOURS}", fix=""
+        )
+    path = _write_array(folder, _stem_of(one), chosen)
+    return SourceFile(one.name, path, Detected("label_image", sign=f"{PLANE} {plane}"), ".npy")
 
 
 # --- pictures beside labels -------------------------------------------------------------------------------------------
@@ -480,15 +490,13 @@ def _with_one_suffix(images: list[SourceFile], files: Files, folder: Path) -> li
     suffixes = sorted({one.suffix for one in images})
     if len(suffixes) < 2 or len(names) < len(images) or any(one.classes for one in images):
         return images
-    arrays = [pixels_of(one, as_colours=False) for one in images]
-    if any(array is None for array in arrays):
-        return images
+    together = []
+    for one in images:  # one at a time: all may be more than the memory
+        if (array := pixels_of(one, as_colours=False)) is None:
+            return images
+        together.append(replace(one, path=_write_array(folder, _stem_of(one), array), suffix=".npy"))
     files.notes.append(f"Label images with the suffixes {listed(suffixes, last='and')} are read together.")
-    return [
-        replace(one, path=_write_array(folder, _stem_of(one), array), suffix=".npy")
-        for one, array in zip(images, arrays, strict=True)
-        if array is not None
-    ]
+    return together
 
 
 def _stem_of(one: SourceFile) -> str:
@@ -613,7 +621,7 @@ def _join_masks(images: Sequence[SourceFile], files: Files, folder: Path) -> lis
             continue
         joined = []
         for name, masks in groups.items():
-            planes = [array != 0 for array in map(pixels_of, masks) if array is not None]
+            planes = (array != 0 for array in map(pixels_of, masks) if array is not None)
             joined.append(_write_masks(name, planes, folder))
         files.forms.add(EACH_A_MASK)
         first = max(groups, key=lambda name: len(groups[name]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -9,6 +10,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -24,7 +26,7 @@ from evaluation.files.submission import open_submission
 from evaluation.files.submission.by_pattern import composed
 from evaluation.files.submission.files import SubmissionFiles
 from evaluation.files.submission.jobs import JOBS_FILE, jobs_folder, name_in, values_of
-from evaluation.findings import Finding, counted, listed, quote
+from evaluation.findings import Finding, counted, listed, quote, shell_command
 from evaluation.findings.errors import SubmissionRejected, WrongUsage, faults_as, refused
 
 Size = tuple[int, int]  # height and width, px
@@ -256,6 +258,19 @@ def imported(path: Path, workspace: Path, *, name: str | None = None, dataset: s
     return made
 
 
+def convert_call(side: Path, name: str, *options: str) -> str:
+    """Return a sentence with the command that converts a file of a folder or ZIP; "" if no command can name the file.
+
+    side  the folder, file or ZIP that was looked at
+    """
+    is_packed = side.is_file() and suffix_of(side.name) != ".npz" and zipfile.is_zipfile(side)
+    file = side / name if side.is_dir() else Path(name) if is_packed else side
+    call = shell_command("evaluation", "convert", file, "OUTPUT", *options)
+    if not call or not (is_packed or file.is_file()):  # some names stand for a part of a file
+        return ""
+    return f"{'Unpack the ZIP. In its folder this' if is_packed else 'This'} converts a file: {call}"
+
+
 def pack(files: SubmissionFiles, parts: Iterable[str], top: str, workspace: Path) -> Path:
     """A Zarr store, whose parts lie below ``top``, as a ZIP in the workspace. Raises InputFault, OSError."""
     target = Path(tempfile.mkdtemp(dir=workspace)) / "store.zarr.zip"
@@ -421,11 +436,13 @@ def pictures_near(path: Path, names: Iterable[str]) -> Iterator[Path]:
     words = sorted(word for name in PICTURE_FOLDERS for word in {name, name.capitalize(), name.title()})
     folder, parts = path.parent, path.parent.parts
     at = [index for index, part in enumerate(parts) if part.casefold() in MASK_FOLDERS]
-    near = [around / word for around in (folder, folder.parent) for word in words]
-    near += [Path(*parts[:index], word, *parts[index + 1 :]) for index in at for word in words]
-    for place in dict.fromkeys([folder, *filter(Path.is_dir, near)]):
+    join = os.path.join  # pathlib takes most of the time of a folder of many files
+    near = [join(around, word) for around in (folder, folder.parent) for word in words]
+    near += [join(*parts[:index], word, *parts[index + 1 :]) for index in at for word in words]
+    for place in dict.fromkeys([str(folder), *filter(os.path.isdir, near)]):
         for name in dict.fromkeys(names):
-            yield from filter(Path.is_file, (place / (name + suffix) for suffix in (*TISSUE_SUFFIXES, *JPEG_SUFFIXES)))
+            suffixes = (*TISSUE_SUFFIXES, *JPEG_SUFFIXES)
+            yield from map(Path, filter(os.path.isfile, (join(place, name + suffix) for suffix in suffixes)))
 
 
 def _jpeg_size(path: Path) -> Size | None:
@@ -473,8 +490,9 @@ def pair_names(reference: Iterable[str], prediction: Iterable[str]) -> Pairing:
         for one, other in partners:
             pairs[one] = other
             rules.update({one: words} if words else {})
-            left.remove(one)
-            right.remove(other)
+        taken = set(pairs.values())
+        left[:] = [name for name in left if name not in pairs]
+        right[:] = [name for name in right if name not in taken]
 
     for words, key in SPELLINGS.items():
         add(_same_keys(left, right, key, key), words)
@@ -526,16 +544,21 @@ def _by_key(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[s
     return groups
 
 
-def _beginnings(left: Iterable[str], right: Sequence[str]) -> list[tuple[str, str]]:
-    """Pair names of which one begins with the other, up to a sign, where no other name does."""
-    fits = {one: [other for other in right if _begins(one, other)] for one in left}
-    times = Counter(other for others in fits.values() for other in others)
-    return [(one, others[0]) for one, others in fits.items() if len(others) == 1 and times[others[0]] == 1]
+def _beginnings(left: Iterable[str], right: Iterable[str]) -> list[tuple[str, str]]:
+    """Pair names of which one begins with the other, up to a sign, where no other name does.
 
-
-def _begins(one: str, other: str) -> bool:
-    short, long = sorted((composed(one).casefold(), composed(other).casefold()), key=len)
-    return long.startswith(short) and not long[len(short) : len(short) + 1].isalnum()
+    >>> _beginnings(["a", "b-1", "c"], ["a.x", "b", "cd"])
+    [('a', 'a.x'), ('b-1', 'b')]
+    """
+    lefts, rights = (_by_key(names, lambda name: composed(name).casefold()) for names in (left, right))
+    pairs: set[tuple[str, str]] = set()
+    for shorts, longs in ((lefts, rights), (rights, lefts)):
+        for long, names in longs.items():
+            ends = (end for end in range(1, len(long) + 1) if not long[end : end + 1].isalnum())
+            for begun in filter(None, (shorts.get(long[:end]) for end in ends)):
+                pairs.update(product(begun, names) if shorts is lefts else product(names, begun))
+    times = [Counter(names) for names in zip(*pairs, strict=True)]
+    return sorted((one, other) for one, other in pairs if times[0][one] == times[1][other] == 1)
 
 
 def _common_start(names: list[str]) -> str:

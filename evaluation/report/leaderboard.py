@@ -505,5 +505,5 @@ def _ahead_cell(by: str, measure: Document) -> page.Cell:
     sign, ends = -1 if measure["difference"] < 0 else 1, ""
     if measure["low"] is not None:
         low, high = sorted((sign * measure["low"], sign * measure["high"]))
-        ends = f" ({low:.4f} to {high:.4f}){' (?)' * (low <= 0)}"
+        ends = f" ({tables.decimal(low)} to {tables.decimal(high)}){' (?)' * (low <= 0)}"
     return page.Cell(ahead, f"{ahead} by {abs(measure['difference']):.4f}{ends}")

@@ -37,6 +37,7 @@ REASONS: Mapping[str, str] = {
     "one-group": "there is one patient only: no bootstrap",
     "undefined": "the number itself is undefined",
     "few-groups": "too few patients for an interval",
+    "few-nuclei": "too few nuclei for an interval",
     "often-undefined": "the number is undefined in too many bootstrap samples",
     "outside-samples": "the number lies outside of all bootstrap samples",
     "needs-details": "the rank depends on the values of every patient, which are not known for earlier results",

@@ -95,7 +95,7 @@ class _ShownScore:
         """
         if self.value is None:
             return f"– ({self.why.replace('-', ' ')})" if self.why else "–"
-        ends = f" ({self.ends[0]:.3f}\u00a0to\u00a0{self.ends[1]:.3f})" if self.ends else ""
+        ends = f" ({self.ends[0]:z.3f}\u00a0to\u00a0{self.ends[1]:z.3f})" if self.ends else ""
         return f"{self.value:.{digits}f}{ends}"
 
 

@@ -175,7 +175,7 @@ def _skill_tile(result: ResultDocuments, skill: str, path: str) -> Tile:
         return Tile(skill, None, f"{detail}: {result.why(full)}", full, "warning")
     if (ends := result.interval(full)) is not None:
         level = result.rules["confidence"] and result.rules["confidence"]["level"] if result.details else None
-        detail += f", {f'{100 * level:g} %' if level else 'confidence'} interval {ends[0]:.3f} to {ends[1]:.3f}"
+        detail += f", {f'{100 * level:g} %' if level else 'confidence'} interval {ends[0]:z.3f} to {ends[1]:z.3f}"
     return Tile(skill, value, detail + "; lower is better" * is_lower_better(path), full)
 
 

@@ -155,7 +155,7 @@ def percent_cell(share: float | None) -> Cell:
 
 def _ends_cell(ends: tuple[float | None, float | None]) -> Cell:
     """Write the interval of a difference."""
-    return Cell(ends[0], "too few" if None in ends else "{:.4f} to {:.4f}".format(*ends))
+    return Cell(ends[0], "too few" if None in ends else f"{decimal(ends[0])} to {decimal(ends[1])}")
 
 
 def in_percent(share: float) -> Value:
@@ -278,8 +278,7 @@ def shown_value(value: float | int | str, digits: int | None = None) -> str:
         return value
     if digits is None:
         digits = 0 if float(value).is_integer() else _digits_for(abs(value))
-    text = f"{value:,.{digits}f}"
-    return text.replace("-", "−") if float(text.replace(",", "")) else text.lstrip("-")
+    return f"{value:z,.{digits}f}".replace("-", "−")
 
 
 def shown_number(value: float | str | None) -> str:
@@ -290,11 +289,16 @@ def shown_number(value: float | str | None) -> str:
     """
     if value is None:
         return "undefined"
-    return value if isinstance(value, str) else f"{value:.6f}".rstrip("0").rstrip(".")
+    return value if isinstance(value, str) else f"{value:z.6f}".rstrip("0").rstrip(".")
 
 
 def decimal(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}".replace("-", "−")
+    """A score with four decimals and a true minus; 0 has none.
+
+    >>> decimal(-0.12345), decimal(-0.00001)
+    ('−0.1235', '0.0000')
+    """
+    return "–" if value is None else f"{value:z.4f}".replace("-", "−")
 
 
 def rank_text(value: float | None) -> str:

@@ -335,10 +335,28 @@ def confidence_intervals(
     )
     settings = Bootstrap(rules.samples, rules.seed, rules.level, rules.method, rules.resample)
     intervals = bootstrap(table, groups, columns, evaluate, settings, strata=strata) if columns else ()
+    few = [
+        index for index in indices if rules.method == "by_groups" and _has_few_nuclei(challenge, table, metrics[index])
+    ]
     return {
-        (*prefix, *metrics[index].path, aggregation): interval
+        (*prefix, *metrics[index].path, aggregation): (
+            Interval(None, None, "few-nuclei") if interval.reason is None and index in few else interval
+        )
         for (index, aggregation), interval in zip(chosen, intervals, strict=True)
     }
+
+
+FEWEST_NUCLEI = 50  # of the reference, of which "by_groups" makes an interval: docs/confidence.md
+
+
+def _has_few_nuclei(challenge: Challenge, table: CaseTable, metric: Metric) -> bool:
+    """Return whether the reference has too few nuclei for an interval, or too few of the class of a metric."""
+    if challenge.are_counts:
+        return False
+    of_class = table.sums["confusion"].sum(axis=(0, 2))[1:]
+    if "per_class" in metric.path:
+        of_class = of_class[[challenge.class_names.index(metric.path[metric.path.index("per_class") + 1])]]
+    return int(of_class.sum()) < FEWEST_NUCLEI
 
 
 def penalised(metric: Metric, units: Units, challenge: Challenge) -> PenalisedScores:

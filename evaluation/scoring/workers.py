@@ -25,7 +25,6 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 from evaluation.files.system import UNLIMITED, MemoryLeft, can_fork, memory_left, usable_processors
-from evaluation.findings.errors import EvaluationError
 from evaluation.scoring.pool import CASE_BYTES, Answer, Pool, ProcessPool, Task, is_faster_shared
 
 Progress = Callable[[int, int], None]  # is called with the number of parts that are done, and of all
@@ -169,7 +168,7 @@ def run_job(job: Job[Outcome], workers: int | None = None, executor: Executor | 
             return outcome
         try:
             step = partial(job.send, run_work(work, workers, executor))
-        except EvaluationError as error:
+        except Exception as error:  # noqa: BLE001 (the job may catch it)
             step = partial(job.throw, error)
 
 

@@ -6,6 +6,7 @@ never paths, and answers with plain values (``plain_values``). Its address space
 file. It decodes a file while the parent does something else, until the parent asks for the result.
 
     a fault of the file           InputFault, as if the reader had been called here
+    any other exception           InputFault (unreadable-file), with its traceback for the log
     too much memory, or time      InputFault (too-large, too-slow)
     the decoder dies (a signal)   InputFault (unreadable-file), if a new decoder dies as well: it was this file
     no space for its copy         OSError, which is no fault of the file either; so are no folder for it, no process
@@ -21,6 +22,7 @@ import atexit
 import errno
 import os
 import pickle
+import re
 import shutil
 import signal
 import socket
@@ -32,7 +34,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from io import BytesIO
@@ -43,8 +45,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.files.decoding.plain_values import from_plain, to_plain
-from evaluation.findings import Finding
-from evaluation.findings.errors import InputFault, NoRoomBeside, refused
+from evaluation.findings import Finding, fault
+from evaluation.findings.errors import EvaluationError, InputFault, NoRoomBeside, refused
 
 IS_AVAILABLE = sys.platform == "linux"
 MESSAGE_SIZES = struct.Struct("<QI")  # of a message: its bytes, and how many buffers or descriptors come with it
@@ -60,6 +62,7 @@ TIMES_LIMIT = 4  # … but no more than so often limits.bytes_per_file
 SECONDS, BYTES_PER_SECOND, PIXELS_PER_SECOND = 30, 1_000_000, 10_000_000
 MESSAGE_SHARE = 16
 WAITED = 4  # times the processor time: others may use the processors, too
+_TRACE_CHARACTERS = 8000  # of the end of a traceback
 
 Reader = Callable[..., Iterator[Any]]
 
@@ -95,8 +98,8 @@ class _OutOfBounds(Exception):
     """A file needs more memory than it may take."""
 
 
-class DecoderFault(Exception):
-    """A reader raised what it must not raise; the text is its traceback."""
+class _ReaderFailed(Exception):
+    """A reader raised an exception that no reader should raise: the name of its class, and its traceback."""
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
@@ -162,7 +165,7 @@ def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) 
 def _check_answer(answer: Any) -> tuple[str, Any]:
     """Check that the content of an answer is what its kind has. Raises ValueError."""
     match answer:
-        case ("result", _) | ("end", None) | ("memory", ()) | ("error", (str(),)):
+        case ("result", _) | ("end", None) | ("memory", ()) | ("error", (str(), str())):
             return answer  # type: ignore[no-any-return]
         case ("full", errno.ENOSPC | errno.EDQUOT):
             return answer  # type: ignore[no-any-return]
@@ -262,8 +265,8 @@ def _serve(connection: socket.socket, room: int) -> None:
             except MemoryError:
                 _send_answer(connection, ("memory", ()))
                 break
-            except TypeError:  # no plain value
-                _send_answer(connection, ("error", (traceback.format_exc(),)))
+            except TypeError as error:  # no plain value
+                _send_answer(connection, _told(error))
                 break
         for stream in streams:
             stream.close()
@@ -280,11 +283,16 @@ def _answers(function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, .
         yield "memory", ()
     except OSError as error:
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        yield ("full", error.errno) if is_full else ("error", (traceback.format_exc(),))
-    except Exception:  # noqa: BLE001 (what it is, is said where it can be seen)
-        yield "error", (traceback.format_exc(),)
+        yield ("full", error.errno) if is_full else _told(error)
+    except Exception as error:  # noqa: BLE001 (no list of exceptions of libraries is complete)
+        yield _told(error)
     else:
         yield "end", None
+
+
+def _told(error: Exception) -> tuple[str, tuple[str, str]]:
+    """Return the answer about an exception that is being handled."""
+    return "error", (type(error).__name__, traceback.format_exc())
 
 
 def find(name: str) -> Reader:
@@ -366,7 +374,7 @@ class Decoder:
     def ask(self, request: bytes, descriptors: Sequence[int], bounds: Bounds) -> Iterator[Any]:
         """Yield None as soon as a request is sent, then its results.
 
-        Raises InputFault, OutOfBounds, TimeoutError, Died, DecoderFault, OSError.
+        Raises InputFault, OutOfBounds, TimeoutError, Died, _ReaderFailed, OSError.
         """
         self.is_used = True
         seconds = float(WAITED * bounds.seconds)
@@ -385,7 +393,7 @@ class Decoder:
                 if kind != "result":
                     if kind == "full":
                         raise OSError(content, os.strerror(content))
-                    raise {"fault": InputFault, "memory": _OutOfBounds}.get(kind, DecoderFault)(*content)
+                    raise {"fault": InputFault, "memory": _OutOfBounds}.get(kind, _ReaderFailed)(*content)
                 yield content
         except (EOFError, ConnectionError):
             raise _Died(self.stop()) from None
@@ -501,10 +509,10 @@ def decode(
     owner      a decoder that has seen the files of one owner sees none of another
     writes     it makes copies of files, for libraries that read nothing else
 
-    Results raise InputFault, NoRoomBeside, MemoryError, OSError, DecoderFault; see above.
+    Results raise InputFault, NoRoomBeside, MemoryError, OSError; see above.
     """
     if not IS_AVAILABLE:
-        return find(function)(streams, *arguments)
+        return _told_here(find(function)(streams, *arguments), where)
     prepare()
     contents = [_content_of(stream) for stream in streams]
     share = bounds.memory_bytes if of_thread.share is None else of_thread.share
@@ -536,6 +544,8 @@ def decode(
             except InputFault:
                 is_sound = True
                 raise
+            except _ReaderFailed as failed:
+                raise _unread(where, *failed.args) from None
             except _OutOfBounds:
                 if has_less:
                     raise NoRoomBeside from None
@@ -566,6 +576,38 @@ def decode(
     begun = results()
     next(begun)
     return begun
+
+
+def _told_here(results: Iterator[Any], where: str) -> Iterator[Any]:
+    """Yield what a reader yields that is called in this process."""
+    with reader_faults_told(where):
+        yield from results
+
+
+def _unread(where: str, name: str, trace: str) -> InputFault:
+    """Return the error of a file on which its reader raised an exception that no reader should raise.
+
+    name, trace  of the exception: the name of its class, and its traceback, which only logs show
+    """
+    name = name if re.fullmatch(r"\w{1,60}", name, re.ASCII) else "an exception"
+    finding = fault("unreadable-file", where, wording="reader-failed", name=name)
+    return InputFault(replace(finding, trace=trace[-_TRACE_CHARACTERS:]))
+
+
+@contextmanager
+def reader_faults_told(where: str) -> Iterator[None]:
+    """Raise an exception that no reader should raise as a finding about its file; errors of the system stay.
+
+    where  the file, for messages
+    """
+    try:
+        yield
+    except (EvaluationError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise _unread(where, type(error).__name__, traceback.format_exc()) from None
 
 
 def _content_of(stream: BinaryIO) -> bytes | None:

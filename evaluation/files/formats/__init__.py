@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from evaluation.files.decoding.annotations import Annotations, Collection
-from evaluation.files.decoding.guard import Bounds, bounds_of, broke_off, decode
+from evaluation.files.decoding.guard import Bounds, bounds_of, broke_off, decode, reader_faults_told
 from evaluation.files.decoding.streams import damage_told
 from evaluation.files.formats.format import CasesOnDemand, Request
 from evaluation.findings import Finding
@@ -116,7 +116,7 @@ def read_annotations(
     read = format_of(request.rules.format).read
     if read is None:
         raise ValueError(f"{request.rules.format} has no files of one case")
-    with _memory_told(request):
+    with reader_faults_told(request.where), _memory_told(request):
         return read(stream, request, case, **companions)
 
 
@@ -128,7 +128,7 @@ def read_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case
     read_all = format_of(request.rules.format).read_all
     if read_all is None:
         raise ValueError(f"{request.rules.format} has no files of all cases")
-    with _memory_told(request):
+    with reader_faults_told(request.where), _memory_told(request):
         return read_all(stream, request, cases)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from evaluation.challenge import LimitRules
 from evaluation.files.decoding.csv import Table, numbers_of
+from evaluation.files.decoding.guard import reader_faults_told
 from evaluation.files.decoding.label_array import check_dtype
 from evaluation.files.decoding.mat_file import MatFile, choose_variable
 from evaluation.files.decoding.pixels import (
@@ -276,7 +277,7 @@ def list_images(stream: BinaryIO, request: Request) -> list[_ListedImage]:
 
     Raises InputFault as the readers do, for what they meet.
     """
-    with damage_told(request.where, WORDS_OF_FILE):
+    with reader_faults_told(request.where), damage_told(request.where, WORDS_OF_FILE):
         if request.rules.needs_index:
             return _images_of_array(stream, request)
         if request.rules.format in CASE_COLUMNS_OF:
@@ -302,7 +303,7 @@ def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> F
 
     Raises InputFault: "other-case" for several images in a table or an array, and what the readers raise.
     """
-    with damage_told(request.where, WORDS_OF_FILE):
+    with reader_faults_told(request.where), damage_told(request.where, WORDS_OF_FILE):
         match request.rules.format:
             case "rle_csv" | "points_csv":
                 return _only_image(_images_of_table(stream, request), request, name)

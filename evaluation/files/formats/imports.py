@@ -26,6 +26,7 @@ import struct
 import warnings
 import zipfile
 import zlib
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -244,10 +245,21 @@ def find_stores(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     folders = {name.rpartition("/")[0] for name in names if is_of_zarr(name)}
     called = {match[0] if (match := CALLED_ZARR.match(folder)) else folder for folder in folders}
     tops: list[str] = []
-    for folder in sorted(called):
-        if not any(_is_below(folder, top) for top in tops):
+    for folder in sorted(called, key=_in_folders):  # what is in a folder comes right behind it
+        if not (tops and _is_below(folder, tops[-1])):
             tops.append(folder)
-    return {top: tuple(name for name in names if _is_below(name, top)) for top in tops}
+    keys = [_in_folders(top) for top in tops]
+    parts: dict[str, list[str]] = {top: [] for top in tops}
+    for name in names:
+        place = bisect_right(keys, _in_folders(name)) - 1
+        if place >= 0 and _is_below(name, tops[place]):
+            parts[tops[place]].append(name)
+    return {top: tuple(parts[top]) for top in sorted(parts)}
+
+
+def _in_folders(name: str) -> str:
+    """Return a key by which names are sorted folder by folder."""
+    return name.replace("/", "\0")
 
 
 def _is_below(name: str, folder: str) -> bool:

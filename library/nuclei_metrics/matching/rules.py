@@ -14,7 +14,7 @@ import scipy
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances.boundary import RunsByInstance, boundaries_of_runs, choose_runs, runs_by_instance
 from nuclei_metrics.matching.table import Candidates, as_fraction, candidate_pairs, has_rival, matches_of
-from nuclei_metrics.metrics.counts import best_rows
+from nuclei_metrics.metrics.counts import best_partners, best_rows
 from nuclei_metrics.metrics.surfaces import surface_measures
 from nuclei_metrics.model import (
     Bool,
@@ -172,9 +172,13 @@ def match_iou_assignment(
 # --- the best IoU of each reference nucleus ---------------------------------------------------------------------------
 
 
-def _best_of_each_reference(pairs: Candidates, prediction: Instances) -> Int64:
-    """For each reference the pair with the highest IoU; of equal ones the prediction that comes first."""
-    return best_rows(pairs.reference_index, pairs.prediction_index, pairs.iou(), prediction.position_rank())
+def _best_of_each_reference(pairs: Candidates, reference: Instances, prediction: Instances) -> Int64:
+    """For each reference the pair with the highest IoU; of equal ones the prediction that comes first.
+
+    Of equal references each takes another of equal predictions (``best_partners``).
+    """
+    iou, ranks = pairs.iou(), (reference.position_rank(), prediction.position_rank())
+    return best_partners(pairs.reference_index, pairs.prediction_index, iou, iou, *ranks)
 
 
 def _best_of_each_prediction(pairs: Candidates, chosen: Int64, reference: Instances) -> Int64:
@@ -202,7 +206,7 @@ def match_best_iou_any_overlap(
     ([1], [0])
     """
     pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
-    best = _best_of_each_reference(pairs, prediction)
+    best = _best_of_each_reference(pairs, reference, prediction)
     return pairs.matches(_best_of_each_prediction(pairs, best, reference))
 
 
@@ -217,7 +221,7 @@ def match_best_iou_centroid_inside(
     Foucart, Debeir, Decaestecker, "lessons from MoNuSAC 2020", section 3.2.1.
     """
     pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
-    best = _best_of_each_reference(pairs, prediction)
+    best = _best_of_each_reference(pairs, reference, prediction)
     inside = centroid_inside(reference, prediction, pairs.reference_index[best], pairs.prediction_index[best])
     return pairs.matches(_best_of_each_prediction(pairs, best[inside], reference))
 

@@ -261,20 +261,50 @@ def sum_cases(values: npt.NDArray[Any], bound: Int64) -> Int64:
     return np.diff(np.concatenate([[0], np.cumsum(values, dtype=np.int64)])[bound])
 
 
-def best_rows(index: Int32, partner_index: Int32, value: npt.NDArray[Any], partner_rank: Int64) -> Int64:
+def best_rows(
+    index: Int32, partner_index: Int32, value: npt.NDArray[Any], partner_rank: Int64, tie: Float64 | None = None
+) -> Int64:
     """For each instance in ``index``, in their order, the row with the largest value.
 
-    Ties: the partner that comes first by ``partner_rank``.
+    Ties: the partner with the largest ``tie``, if there is one, then the one that comes first by ``partner_rank``.
     """
     number = np.bincount(index)
     best = np.empty(len(number), np.int64)
     best[index] = np.arange(len(index))  # the only row, if there is one
     rivals = np.flatnonzero(number[index] > 1)
     who = index[rivals]
-    order = np.lexsort((partner_rank[partner_index[rivals]], -value[rivals], who))
+    ties = [] if tie is None else [-tie[rivals]]
+    order = np.lexsort((partner_rank[partner_index[rivals]], *ties, -value[rivals], who))
     first = order[np.append(True, who[order[1:]] != who[order[:-1]])[: len(order)]]
     best[who[first]] = rivals[first]
     return best[number > 0]
+
+
+def best_partners(
+    index: Int32, partner_index: Int32, value: npt.NDArray[Any], iou: Float64, rank: Int64, partner_rank: Int64
+) -> Int64:
+    """For each instance in ``index``, in their order, the row of its partner with the largest value.
+
+    Ties: the partner with the largest IoU, then the one that comes first. Of instances that are equal to each other,
+    and to several partners, the first takes the first of these, the second the second, and so on: so each nucleus of a
+    copy has a partner of its own.
+
+    >>> twins = np.array([0, 0, 1, 1], np.int32), np.array([0, 1, 0, 1], np.int32)
+    >>> best_partners(*twins, np.ones(4), np.ones(4), np.arange(2), np.arange(2)).tolist()
+    [0, 3]
+    """
+    best = best_rows(index, partner_index, value, partner_rank, iou)
+    equal = np.flatnonzero(iou == 1)
+    equal = equal[np.bincount(index[equal])[index[equal]] > 1] if len(equal) else equal
+    if len(equal):
+        equal = equal[np.lexsort((partner_rank[partner_index[equal]], index[equal]))]
+        who, start, partners = np.unique(index[equal], return_index=True, return_counts=True)
+        twins = partner_index[equal[start]]  # the first partner of all that are equal
+        order = np.lexsort((rank[who], twins))
+        place = np.empty(len(who), np.int64)
+        place[order] = np.arange(len(who)) - np.searchsorted(twins[order], twins[order])
+        best[np.searchsorted(np.unique(index), who)] = equal[start + place % partners]
+    return best
 
 
 # --- the kinds of errors ----------------------------------------------------------------------------------------------

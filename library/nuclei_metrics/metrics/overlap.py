@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nuclei_metrics.errors import TooManyPairs
-from nuclei_metrics.metrics.counts import JoinedCases, best_rows, hits, sum_cases
+from nuclei_metrics.metrics.counts import JoinedCases, best_partners, hits, sum_cases
 from nuclei_metrics.metrics.metric import OF_ALL, Empty, Metric, code, ratio, scores, why_undefined
 from nuclei_metrics.model import Bool, Float64, Instances, Int32, Int64, Matches, Region, Scores, Units
 from nuclei_metrics.model.arrays import distinct, expand, merge_runs, overlaps
@@ -34,7 +34,8 @@ def aggregated_jaccard(units: Units) -> Scores:
     Kumar et al., IEEE TMI 36(7), 2017, algorithm 1, as in the code of MoNuSeg 2018 and of HoVer-Net. Which of two
     partners with equal IoU is taken changes the value: there the one with the smaller label or the larger union, here
     the one whose first pixel comes first (row by row), then the smaller one. For an empty prediction the first of
-    those codes says 0, the second stops with an error; for two empty sides both divide 0 by 0.
+    those codes says 0, the second stops with an error; for two empty sides both divide 0 by 0. Of equal nuclei each
+    takes another of equal predictions.
     """
     return _quotient(units, "aji")
 
@@ -86,8 +87,9 @@ def splits(units: Units) -> Scores:
     negatives are no splits. At most as many as there are reference nuclei.
 
     0 if one side is empty; undefined "no-instances" if both are, "points-only" for points.
-    Coelho, Shariff, Murphy, ISBI 2009, with ties between nuclei decided by the first pixel, then the smaller area,
-    instead of by the label. Their code counts the background as one more nucleus, and the last two labels as one.
+    Coelho, Shariff, Murphy, ISBI 2009, with ties between nuclei decided by the higher IoU, then by the first pixel,
+    instead of by the label; each of several equal nuclei counts for one of several equal predictions. Their code counts
+    the background as one more nucleus, and the last two labels as one.
     """
     return total(units, "splits")
 
@@ -163,14 +165,15 @@ def count_overlaps(cases: JoinedCases, assignment: Matches) -> dict[str, Int64]:
     area = sum(sum_cases(of_side, bound) for of_side, bound in zip(areas, bounds, strict=True))
     paired = sum_cases(assignment.intersection_px, np.searchsorted(assignment.reference_index, bounds[0]))
     left, right, shared = table.reference_index, table.prediction_index, table.intersection_px
-    outside = foreground.outside_px
+    outside, iou = foreground.outside_px, shared / table.union_px()
+    ranks = cases.reference_rank, cases.prediction_rank
     return {
         "aji": _jaccard_sums(cases),
         "aji_plus": np.stack([paired, area - paired], axis=1),
         "dice1": np.stack([2 * foreground.shared_px, sum(foreground.side_px)], axis=1),
         "dice2": np.stack([2 * sum_cases(shared, pairs), sum_cases(areas[0][left] + areas[1][right], pairs)], axis=1),
-        "splits": sum_cases(_has_several(right, left, shared, cases.reference_rank, outside[1]), bounds[0]),
-        "merges": sum_cases(_has_several(left, right, shared, cases.prediction_rank, outside[0]), bounds[1]),
+        "splits": sum_cases(_has_several(right, left, shared, iou, ranks[::-1], outside[1]), bounds[0]),
+        "merges": sum_cases(_has_several(left, right, shared, iou, ranks, outside[0]), bounds[1]),
     }
 
 
@@ -178,7 +181,8 @@ def _jaccard_sums(cases: JoinedCases) -> Int64:
     """Numerator and denominator of the aggregated Jaccard index of each case, (K, 2)."""
     table, union = cases.table, cases.table.union_px()
     iou = table.intersection_px / union  # equal fractions give equal floats
-    best = best_rows(table.reference_index, table.prediction_index, iou, cases.prediction_rank)
+    ranks = cases.reference_rank, cases.prediction_rank
+    best = best_partners(table.reference_index, table.prediction_index, iou, iou, *ranks)
     alone, unused = table.reference_area_px.copy(), table.prediction_area_px.copy()
     alone[table.reference_index] = 0
     unused[table.prediction_index[best]] = 0
@@ -189,15 +193,21 @@ def _jaccard_sums(cases: JoinedCases) -> Int64:
 
 
 def _has_several(
-    index: Int32, partner_index: Int32, intersection_px: Int64, partner_rank: Int64, outside_px: Int64
+    index: Int32,
+    partner_index: Int32,
+    intersection_px: Int64,
+    iou: Float64,
+    ranks: tuple[Int64, Int64],
+    outside_px: Int64,
 ) -> Bool:
     """Whether each partner has at least two instances assigned to it, bool (N,).
 
+    ranks       of the instances, and of the partners
     outside_px  pixels of each instance in none of the partners
     """
-    best = best_rows(index, partner_index, intersection_px, partner_rank)
+    best = best_partners(index, partner_index, intersection_px, iou, *ranks)
     best = best[intersection_px[best] > outside_px[index[best]]]
-    return np.bincount(partner_index[best], minlength=len(partner_rank)) > 1
+    return np.bincount(partner_index[best], minlength=len(ranks[1])) > 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,8 +255,8 @@ def _foreground(instances: Instances) -> Region:
 #
 # Sirinukunwattana et al., Medical Image Analysis 35, 2017, section 4. G_i are the reference objects of a case, S_j the
 # segmented ones. ``best(S_j)`` is the G_i that shares the most pixels with S_j, or none, and ``best(G_i)`` the S_j that
-# shares the most with G_i. Ties: the one whose first pixel comes first (row by row), then the smaller one; in the code
-# of the challenge, the smaller label.
+# shares the most with G_i. Ties: the higher IoU, then the first pixel (row by row); in the code of the challenge, the
+# smaller label.
 #
 # ``count_objects`` makes the sums. Best objects are looked for inside a case; weights run over all objects of the unit,
 # as published for each test part.
@@ -360,7 +370,8 @@ def count_objects(cases: JoinedCases, runs: Sequence[_SortedRuns] = ()) -> dict[
     table, bounds = cases.table, (cases.reference_bound, cases.prediction_bound)
     left, right, shared = table.reference_index, table.prediction_index, table.intersection_px
     areas = table.reference_area_px, table.prediction_area_px
-    best = best_rows(left, right, shared, cases.prediction_rank), best_rows(right, left, shared, cases.reference_rank)
+    iou, ranks = shared / table.union_px(), (cases.reference_rank, cases.prediction_rank)
+    best = (best_partners(left, right, shared, iou, *ranks), best_partners(right, left, shared, iou, *ranks[::-1]))
     covering = best[1][2 * shared[best[1]] > areas[0][left[best[1]]]]
     covered, dice = np.zeros(len(areas[0]), np.bool_), [np.zeros(len(area)) for area in areas]
     covered[left[covering]] = True

@@ -399,7 +399,7 @@ class UnitMean:
     penalised: int
 
 
-NoInterval = Literal["one-group", "few-groups", "undefined", "often-undefined", "outside-samples"]
+NoInterval = Literal["one-group", "few-groups", "few-nuclei", "undefined", "often-undefined", "outside-samples"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,6 +408,7 @@ class Interval:
 
     one-group        there are fewer than two groups
     few-groups       there are too few groups for an interval
+    few-nuclei       the reference has too few nuclei, or too few of the class
     undefined        the number itself is undefined
     often-undefined  it is undefined in more than a tenth of the samples
     outside-samples  it lies outside all samples, so that BCa has no correction for it

@@ -1,0 +1,241 @@
+"""Whatever a reader or a library raises is a finding about its file; in a board the other teams are ranked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from every_format import SIDES, write_challenge
+from findings import Bench
+from scipy.io import savemat
+
+from evaluation.commands.main import run
+from evaluation.files.decoding import guard
+from evaluation.files.formats import annotation_xml, geojson
+from evaluation.scoring import street
+
+MASK = np.zeros((60, 60), np.uint8)
+MASK[5:15, 5:15], MASK[30:40, 30:45] = 1, 2
+
+
+class MadeForThisTest(Exception):
+    """A class that no reader can list."""
+
+
+@pytest.fixture
+def failing_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the readers of GeoJSON and of Aperio's XML raise at files with the word "odd"."""
+    for module, name in ((geojson, "read_geojson"), (annotation_xml, "read_aperio_xml")):
+        plain = getattr(module, name)
+
+        def reader(stream: Any, *arguments: Any, plain: Callable[..., Any] = plain, **more: Any) -> Any:
+            if b"odd" in stream.read():
+                raise MadeForThisTest("a file")
+            stream.seek(0)
+            return plain(stream, *arguments, **more)
+
+        monkeypatch.setattr(module, name, reader)
+    kept, guard.launchers[:] = list(guard.launchers), []
+    guard.of_thread.idle.clear()
+    yield
+    guard.of_thread.stop_all()
+    guard.launchers[:] = kept
+
+
+def make_odd(path: Path) -> None:
+    path.write_text(path.read_text().replace("{", '{"odd": 1, ', 1))
+
+
+LINE = "a damaged file, or a fault of its reader (MadeForThisTest); expected a complete file."
+
+
+@pytest.mark.parametrize("command", ["score", "validate", "compare", "convert", "convert challenge", "init"])
+def test_an_exception_that_nobody_listed_is_a_finding_in_every_command(
+    failing_reader: None, command: str, bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench.make("geojson outlines")
+    (odd, *_) = sorted(Path("submission").glob("*.geojson"))
+    make_odd(odd)
+    sides = ["--challenge", "challenge", "--submission", "submission"]
+    commands = {
+        "score": (1, ["score", *sides, "--output", "out"]),
+        "validate": (1, ["validate", *sides]),
+        "compare": (2, ["compare", "challenge/reference", "submission"]),
+        "convert": (1, ["convert", str(odd), "made", "--to", "label_tiff", "--size", "20x30"]),
+        "convert challenge": (1, ["convert", "submission", "made", "--to", "geojson", "--challenge", "challenge"]),
+        "init": (2, ["init", "new"]),
+    }
+    shutil.copytree("submission", "new/reference")
+    code, arguments = commands[command]
+    assert run(arguments) == code
+    printed = capsys.readouterr()
+    assert "[unreadable-file] " in printed.err and LINE in printed.err
+    assert "Traceback" not in printed.err
+    assert ("Traceback" in printed.out) == (command == "score")  # administrators read it
+
+
+def test_an_odd_reference_is_a_fault_of_the_challenge(failing_reader: None, bench: Bench) -> None:
+    bench.make("geojson outlines")
+    make_odd(min(Path("challenge/reference").glob("*.geojson")))
+    for command in (["score", "--output", "out"], ["rasterise", "--output", "out"]):
+        submission = ["--submission", "submission"] if command[0] == "score" else []
+        printed = bench.run(*command, "--challenge", "challenge", *submission)
+        assert LINE in printed and "The challenge itself has a fault" in printed
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("command", ["leaderboard", "audit"])
+def test_in_a_board_the_team_is_not_ranked_and_the_others_are(
+    failing_reader: None, command: str, workers: str, bench: Bench
+) -> None:
+    ranking = {
+        "method": "sum_of_ranks", "ties": "min", "significance_level": 0.05,
+        "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
+    }  # fmt: skip
+    bench.make("geojson outlines", ranking=ranking)
+    for team in ("alpha", "beta", "odd"):
+        shutil.copytree("submission", f"teams/{team}")
+    make_odd(min(Path("teams/odd").glob("*.geojson")))
+    sides = ["--challenge", "challenge", "--submissions", "teams", "--output", "out"]
+    assert run([command, *sides, "--workers", workers, "--log", "log"]) == 0
+    document = json.loads(Path(f"out/{command}.json").read_text())
+    (team,) = document["not_ranked"]
+    assert team["name"] == "odd" and LINE in team["reason"]
+    assert sorted(each["name"] for each in document["teams"]) == ["alpha", "beta"]
+    lines = {line["submission"]: line for line in map(json.loads, Path("log").read_text().splitlines())}
+    assert "MadeForThisTest: a file" in lines["odd"]["trace"]
+    assert "trace" not in lines["alpha"]
+
+
+def test_a_fault_of_the_program_leaves_one_team_without_a_place(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
+    """Behind the readers, where a library meets numbers that it cannot take."""
+    ranking = {
+        "method": "sum_of_ranks", "ties": "min", "significance_level": 0.05,
+        "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
+    }  # fmt: skip
+    bench.make("geojson outlines", ranking=ranking)
+    for team in ("alpha", "beta", "odd"):
+        shutil.copytree("submission", f"teams/{team}")
+    plain = street.match_case
+
+    def match_case(challenge: Any, case: Any, reference: Any, prediction: Any, counts: Any = None) -> Any:
+        if len(prediction) == 0:
+            raise MadeForThisTest("a case")
+        return plain(challenge, case, reference, prediction, counts)
+
+    for path in Path("teams/odd").glob("*.geojson"):
+        path.write_text('{"type": "FeatureCollection", "features": []}')
+    sides = ["--challenge", "challenge", "--submissions", "teams", "--output", "out"]
+    with monkeypatch.context() as patch:
+        patch.setattr(street, "match_case", match_case)
+        assert run(["leaderboard", *sides, "--workers", "1", "--log", "log"]) == 0
+    document = json.loads(Path("out/leaderboard.json").read_text())
+    assert [each["name"] for each in document["not_ranked"]] == ["odd"]
+    assert (
+        "[program-failed] submission: the program failed on it (MadeForThisTest)" in document["not_ranked"][0]["reason"]
+    )
+    assert "MadeForThisTest: a case" in Path("log").read_text()
+    assert run(["leaderboard", *sides, "--workers", "1"]) == 0  # it is not kept
+    assert json.loads(Path("out/leaderboard.json").read_text())["not_ranked"] == []
+
+
+# --- files of the study -----------------------------------------------------------------------------------------------
+
+
+def mat_of_class_255(path: Path) -> None:
+    """scipy calls it logical, and raises UnboundLocalError for its class."""
+    savemat(path, {"inst_map": MASK.astype(np.int32), "inst_type": np.array([[1], [2]])})
+    content = bytearray(path.read_bytes())
+    content[144], content[145] = 255, content[145] | 2
+    path.write_bytes(content)
+
+
+def tiff_of_planes(path: Path) -> None:
+    """imagecodecs raises DeflateError."""
+    tifffile.imwrite(path, np.stack([MASK, 2 * MASK, MASK]), compression="zlib", photometric="minisblack")
+    content = bytearray(path.read_bytes())
+    start = content.find(b"\x78\x9c") + 10
+    content[start : start + 4] = bytes(255 - byte for byte in content[start : start + 4])
+    path.write_bytes(content)
+
+
+def empty_array(path: Path) -> None:
+    np.save(path, np.zeros((5, 0), int))
+
+
+DAMAGED = {"a.mat": mat_of_class_255, "a.tif": tiff_of_planes, "a.npy": empty_array}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_files_of_the_study_end_with_a_finding(name: str, bench: Bench) -> None:
+    for folder in ("one", "two", "new/reference"):
+        Path(folder).mkdir(parents=True)
+        DAMAGED[name](Path(folder) / name)
+    np.save("two/b.npy", MASK)
+    for arguments in (
+        ["compare", "one", "two"],
+        ["compare", "two", "one"],
+        ["init", "new"],
+        ["convert", f"one/{name}", "made", "--to", "geojson"],
+    ):
+        assert run(arguments) in (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+@pytest.mark.parametrize("kind", ["label_image channel npz", "geojson outlines", "pannuke_masks", "hovernet_mat"])
+def test_a_damaged_file_of_another_format_is_a_finding_of_validate(kind: str, name: str, bench: Bench) -> None:
+    bench.make(kind)
+    for path in [path for path in Path("submission").rglob("*") if path.is_file()]:
+        DAMAGED[name](path.with_name(name))
+        path.write_bytes(path.with_name(name).read_bytes())
+        path.with_name(name).unlink()
+    assert run(["validate", "--challenge", "challenge", "--submission", "submission"]) == 1
+
+
+def test_a_board_with_a_damaged_mat_file_ranks_the_others(bench: Bench) -> None:
+    ranking = {
+        "method": "sum_of_ranks", "ties": "min", "significance_level": 0.05,
+        "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
+    }  # fmt: skip
+    bench.make("hovernet_mat", ranking=ranking)
+    for team in ("alpha", "beta", "odd"):
+        shutil.copytree("submission", f"teams/{team}")
+    mat_of_class_255(min(Path("teams/odd").glob("*.mat")))
+    assert run(["leaderboard", "--challenge", "challenge", "--submissions", "teams", "--output", "out"]) == 0
+    document = json.loads(Path("out/leaderboard.json").read_text())
+    assert [each["name"] for each in document["not_ranked"]] == ["odd"]
+    assert len(document["teams"]) == 2
+
+
+# --- folders of every format ------------------------------------------------------------------------------------------
+
+
+def test_folders_of_every_format_are_compared_and_started_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for kind in SIDES:
+        challenge, submission = write_challenge(kind, tmp_path / "made")
+        (challenge / "reference" / "counts.csv").write_text("case,Epithelial,Lymphocyte\nc1,2,1\n")
+        assert run(["compare", str(challenge / "reference"), str(submission)]) in (0, 1, 2), kind
+        shutil.copytree(challenge / "reference", tmp_path / "new" / "reference")
+        assert run(["init", "new"]) in (0, 2, 3), kind
+        shutil.copytree(challenge / "reference", tmp_path / "all" / kind)
+        shutil.rmtree(tmp_path / "made")
+        shutil.rmtree(tmp_path / "new")
+    assert run(["compare", "all", "all"]) == 0
+
+
+def test_a_table_of_counts_beside_labels_is_left_out(bench: Bench) -> None:
+    for side in ("one", "two", "new/reference"):
+        bench.write(f"{side}/a.npy", MASK)
+        bench.write(f"{side}/counts.csv", "case,epithelial\na,2\n")
+    line = "numbers of nuclei only; expected labels in the format of the other files. Left out."
+    assert line in bench.run("compare", "one", "two")
+    assert line in bench.run("init", "new")
+    Path("one/a.npy").unlink()
+    assert "no labels, but 'counts.csv', numbers of nuclei only" in bench.run("compare", "one", "two")
