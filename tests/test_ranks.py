@@ -8,10 +8,8 @@ from fractions import Fraction
 from itertools import permutations, product
 from typing import Any, get_args
 
-import boards
 import numpy as np
 import pytest
-import scipy.stats
 from boards import ranked, score_table, table_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,8 +17,6 @@ from scipy.sparse import csr_array
 from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
-from evaluation.board.ranked_table import apply_method, sample_ranker
-from evaluation.challenge.rules import RankingRules
 from nuclei_metrics.metrics import order_statistics
 from nuclei_metrics.metrics.order_statistics import (
     Blocks,
@@ -30,10 +26,9 @@ from nuclei_metrics.metrics.order_statistics import (
     weighted_auroc,
     write_out,
 )
-from nuclei_metrics.model import Float64, Missing, ScoreTable, Ties, Units
+from nuclei_metrics.model import Missing, Ties, Units
 from nuclei_metrics.ranking.methods import (
     SCORE_ROUNDING,
-    keep_complete_units,
     lock_pairs,
     majority_margins,
     rank_teams,
@@ -332,113 +327,6 @@ def test_kinds_are_the_distinct_columns(columns):
     weights, kind = units_of(np.array(columns).T).kinds
     assert weights.toarray().T[kind].tolist() == columns
     assert len({tuple(column) for column in columns}) == weights.shape[1]
-
-
-# --- ``better_teams``: the place is one more than the number of teams that are better. Intervals are scipy's ----------
-
-
-STEPS = np.linspace(-0.02, 0.02, 8)  # of the patients, the same for all teams but for noise
-NOISE = np.array([1, -1, 2, -2, 1, -1, 0, 0]) * 1e-3
-
-
-def rules_of(table: ScoreTable, **more: Any) -> RankingRules:
-    return boards.rules_of(table, **{"method": "better_teams", **more})
-
-
-def literal_places(values: Float64, *, higher: bool, level: float, margin: float) -> list[float]:
-    """By scipy's paired intervals, one pair after the other."""
-    teams = range(len(values))
-    pairs = max(len(values) * (len(values) - 1) // 2, 1)
-    places = [1.0] * len(values)
-    for one, other in product(teams, teams):
-        both = ~np.isnan(values[one]) & ~np.isnan(values[other])
-        if one == other or both.sum() < 5:
-            continue
-        sides = values[other, both], values[one, both]
-        found = scipy.stats.ttest_rel(*(sides if higher else sides[::-1])).confidence_interval(1 - level / pairs)
-        places[one] += bool(found.low > 0 and found.high > margin)
-    return places
-
-
-@pytest.mark.parametrize("higher, margin", [(True, 0.02), (False, 0.0)])
-def test_places_are_those_of_scipys_intervals(higher: bool, margin: float) -> None:
-    random = np.random.default_rng(7)
-    seen = set()
-    for _ in range(30):
-        teams, units = random.integers(2, 7), random.integers(5, 15)
-        values = 0.5 + random.normal(0, 0.02, (teams, units)) + random.normal(0, 0.02, (teams, 1))
-        values[random.random(values.shape) < 0.05] = NAN
-        if np.isnan(values).all(axis=1).any():
-            continue
-        table = table_of([values], higher=higher)
-        expected = literal_places(values, higher=higher, level=0.05, margin=margin)
-        found = apply_method(table, rules_of(table, margin=margin))
-        assert found.position.tolist() == expected
-        seen.update(expected)
-    assert len(seen) >= 4
-
-
-P90, P89, P80, P80_NOISY, P70 = (0.9 + STEPS, 0.89 + STEPS, 0.8 + STEPS, 0.8 + STEPS + NOISE, 0.7 + STEPS)
-GAPS = [NAN] * 8
-
-
-def test_a_place_is_one_more_than_the_number_of_teams_that_are_better() -> None:
-    """Teams that nobody is better than share the first place, whatever the rule of ties, and places are left out."""
-    alike, own = [P90 + NOISE, P90 - NOISE, P80, P70 + NOISE], ({"path": "a.m0.group_mean", "direction": "descending"},)
-    inside = [P90 + NOISE, P89, P80]
-    for values, more, expected in (
-        *((alike, {"ties": ties}, [1, 1, 3, 4]) for ties in ("min", "dense", "average")),
-        (inside, {}, [1, 2, 3]),
-        (inside, {"margin": 0.05}, [1, 1, 3]),
-        (inside, {"columns": ({**own[0], "margin": 0.05},)}, [1, 1, 3]),
-        ([[0.9] * 4, [0.1] * 4], {}, [1, 1]),  # fewer than five patients leave all first
-        ([P90, P80_NOISY, GAPS], {}, [1, 2, 3]),
-        ([P90, P80_NOISY, GAPS], {"missing": "unranked"}, [1, 2, NAN]),
-    ):
-        table = table_of([values])
-        np.testing.assert_array_equal(apply_method(table, rules_of(table, **more)).position, expected)
-        board = boards.ranked(table, **{"method": "better_teams", **more})
-        assert [row.position for row in board.teams] == [place for place in expected if place == place]
-    assert "one more than the number of teams that are better" in board.ranking["in_words"]
-
-
-def test_the_mean_of_the_places_in_several_columns_is_ranked() -> None:
-    table = table_of([[P90, P80_NOISY, P70], [P90 - 0.4, P90 + NOISE - 0.4, P80 - 0.4]])
-    found = apply_method(table, rules_of(table))
-    assert found.rank_by_column.tolist() == [[1, 1], [2, 1], [3, 3]]
-    assert (found.combined.tolist(), found.position.tolist()) == ([1, 1.5, 3], [1, 2, 3])
-
-
-@pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("floors", [False, True])
-def test_a_sample_is_ranked_as_the_table_that_is_drawn(floors: bool, gaps: bool) -> None:
-    random = np.random.default_rng(3)
-    values = 0.5 + random.normal(0, 0.02, (2, 6, 9)) + random.normal(0, 0.02, (2, 6, 1))
-    if gaps:
-        values[random.random(values.shape) < 0.05] = NAN
-    values[:, 1] = values[:, 0]  # equal teams
-    values[:, 2] = values[:, 0] + 0.01  # always ahead by the same
-    table = table_of(values)
-    if floors:
-        means = np.nanmean(table.by_unit[:, :1], axis=2)
-        table = replace(table, floors=table.columns[:1], at_least=(float(np.median(means)),), floor_values=means)
-    rules = rules_of(table, margin=0.002)
-    weights = random.multinomial(9, [1 / 9] * 9, 30)
-    found = sample_ranker(table, rules)(weights)
-    for positions, times in zip(found, weights, strict=True):
-        drawn = np.repeat(table.by_unit, times, axis=2)
-        floor = {"floor_values": np.round(np.nanmean(drawn[:, :1], axis=2), 6)} if floors else {}
-        again = replace(table, by_unit=drawn, units=("",) * 9, **floor)
-        np.testing.assert_array_equal(positions, apply_method(again, rules).position)
-    assert len(np.unique(found)) > 3
-
-
-def test_a_patient_that_a_team_lacks_is_left_out_for_all() -> None:
-    values = np.array([P90, P80_NOISY, P70])
-    values[0, 0] = NAN
-    table = keep_complete_units(table_of([values]))
-    assert np.isnan(table.by_unit[:, 0, 0]).all()
-    assert apply_method(table, rules_of(table, missing="complete_cases")).position.tolist() == [1, 2, 3]
 
 
 # --- ranked pairs: worked by hand, against Tideman's words step by step, and independent of clones --------------------

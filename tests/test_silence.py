@@ -22,7 +22,7 @@ from scipy.io import loadmat, savemat
 from evaluation import Challenge
 from evaluation.board.board import build_board, rank_scores, score_and_rank
 from evaluation.board.document import leaderboard_document
-from evaluation.board.ranked_table import compare_columns, rank_table
+from evaluation.board.ranked_table import compare_teams, rank_table
 from evaluation.board.rules import gameable_ranking
 from evaluation.board.score_csv import ScoresInFile
 from evaluation.board.team_scores import plan_columns, team_of_documents
@@ -85,7 +85,7 @@ def test_teams_below_a_floor_stand_behind_all_others_each_ranked_as_if_the_other
             assert {row.name: row.position + offset for row in alone.teams} == {
                 name: place[name] for name in np.array(table.teams)[part]
             }
-    positions, _ = rank_table(table, rules, compare_columns(table, rules))
+    positions, _ = rank_table(table, rules, compare_teams(table, rules))
     assert dict(zip(table.teams, positions.tolist(), strict=True)) == place
     assert [row.name for row in board.teams] == sorted(place, key=lambda name: (place[name], name))
 

@@ -35,8 +35,8 @@ from evaluation.scoring.score import UNIT_OF_MEAN, Result
 from evaluation.scoring.workers import Progress, progress_of_round
 from nuclei_metrics.metrics import class_aware_matching, metrics_of
 from nuclei_metrics.model import AGGREGATIONS, WITH_FRACTION, Float64, MissingValues, RankingMethod, ScoreTable
+from nuclei_metrics.ranking.declared_test import ComparedTeams
 from nuclei_metrics.ranking.methods import keep_complete_units
-from nuclei_metrics.ranking.significance import PairwiseTest
 
 TABLES_UP_TO = 1_000  # of scores, each ranked by every method
 WEIGHT_FACTORS = (0.0, 0.5, 2.0)  # of the weight of each column
@@ -75,7 +75,7 @@ def audit_views(views: Sequence[AuditView], audit: AuditRules) -> Audit:
         if view.rules.missing == "complete_cases":
             views[index] = replace(view, table=keep_complete_units(view.table))
     own, rules = views[0], views[0].rules
-    tests = ranked_table.compare_columns(own.table, rules) if own.table.teams else []
+    tests = ranked_table.compare_teams(own.table, rules) if own.table.teams else None
     methods = _methods_of(own, audit, tests, notes)
     views += weight_views(own, audit.weights)
     ranked = [{method: rank_view(view, method) for method in methods} for view in views]
@@ -111,7 +111,7 @@ def rank_view(view: AuditView, method: RankingMethod) -> tuple[Float64, Float64]
 
 
 def _methods_of(
-    own: AuditView, audit: AuditRules, tests: Sequence[PairwiseTest | None], notes: list[str]
+    own: AuditView, audit: AuditRules, tests: ComparedTeams | None, notes: list[str]
 ) -> tuple[RankingMethod, ...]:
     """List the methods that [audit] names, else all that ``rank`` names; the published one is the first."""
     rules, several = own.rules, len(own.rules.columns) > 1
@@ -140,17 +140,10 @@ def _different_methods(
     return [first for first, *_ in groups.values()]
 
 
-def _better_pairs(teams: Sequence[str], tests: Sequence[PairwiseTest | None]) -> set[tuple[str, str]] | None:
-    """Find the pairs of teams of which the first is significantly better in a column, corrected for all columns.
-
-    None if nothing could be tested.
-    """
-    tested = [test for test in tests if test is not None and test.undefined is None]
-    pairs = {
-        (teams[row], teams[column])
-        for test in tested
-        for row, column in np.argwhere((test.better == 1) & (test.p_values <= test.level / len(tested))).tolist()
-    }
+def _better_pairs(teams: Sequence[str], tests: ComparedTeams | None) -> set[tuple[str, str]] | None:
+    """Find the pairs of teams of which the first is significantly better in a column; None: nothing could be tested."""
+    tested = [test for test in (tests.columns if tests else ()) if test.undefined is None]
+    pairs = {(teams[row], teams[column]) for test in tested for row, column in np.argwhere(test.better == 1).tolist()}
     return pairs if tested else None
 
 

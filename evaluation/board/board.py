@@ -31,8 +31,8 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, 
 from evaluation.scoring.score import UNRANKED, Result, rank_paths, without_place
 from evaluation.scoring.workers import Progress
 from nuclei_metrics.model import ScoreTable
-from nuclei_metrics.ranking.differences import across_columns
-from nuclei_metrics.ranking.methods import BY_MATRIX, has_replaced, needs_units, select_teams
+from nuclei_metrics.ranking.declared_test import ColumnsTogether
+from nuclei_metrics.ranking.methods import has_replaced, needs_units, select_teams
 
 EARLIER = "leaderboard"  # folder of a challenge with results that are ranked beside a submission
 EARLIER_LIMIT = 10_000
@@ -83,15 +83,13 @@ def score_and_rank(
     return with_pairs(board, challenge, rules, objects)
 
 
-def rank_folder(
-    challenge_folder: Path, results: ResultFolder, settings: Mapping[str, Any], progress: Progress | None = None
-) -> document.Board:
+def rank_folder(challenge_folder: Path, results: ResultFolder, settings: Mapping[str, Any]) -> document.Board:
     """Rank the results of a folder. Raises WrongUsage, ChallengeBroken."""
     challenge, rules = ranking_rules.load_ranked(challenge_folder)
     rules = ranking_rules.changed_rules(rules, settings)
     challenge = challenge.model_copy(update={"ranking": rules})
     scores, unranked = results.read(challenge, plan_columns(challenge, rules.columns))
-    board = board_of_challenge(challenge, rules, scores, unranked, (), progress)
+    board = board_of_challenge(challenge, rules, scores, unranked, ())
     return with_pairs(board, challenge, rules, results.objects())
 
 
@@ -143,9 +141,7 @@ def with_pairs(
     return board
 
 
-def rank_scores(
-    scores: ScoresInFile, rules: RankingRules, challenge: Challenge | None, progress: Progress | None = None
-) -> document.Board:
+def rank_scores(scores: ScoresInFile, rules: RankingRules, challenge: Challenge | None) -> document.Board:
     """Rank the teams of a CSV file. Raises WrongUsage ("missing-metric")."""
     return build_board(
         table_in_file(scores, rules, challenge),
@@ -154,7 +150,6 @@ def rank_scores(
         shown=scores.shown,
         unit_name=scores.unit_name,
         findings=[*scores.findings, *_unknown_entries(rules, scores.names)],
-        progress=progress,
     )
 
 
@@ -192,7 +187,6 @@ def rank_given(
     settings: Sequence[str],
     unit: UnitKind,
     before: Path | None = None,
-    progress: Progress | None = None,
 ) -> document.Board:
     """Rank the teams of a folder of results, or of a CSV file. Raises WrongUsage, ChallengeBroken.
 
@@ -209,11 +203,11 @@ def rank_given(
         if challenge_folder is None:
             raise WrongUsage(fault("missing-option", "--challenge", wording="no-challenge-of-results"))
         _refuse_columns(columns, "--results")
-        return _with_moves(rank_folder(challenge_folder, ResultFolder(results), changes, progress), old)
+        return _with_moves(rank_folder(challenge_folder, ResultFolder(results), changes), old)
     assert scores is not None
     challenge, rules = rules_of_scores(challenge_folder, scores, columns, changes)
     in_file = read_scores(scores, rules, unit=unit, challenge=challenge)
-    return _with_moves(rank_scores(in_file, rules, challenge, progress), old)
+    return _with_moves(rank_scores(in_file, rules, challenge), old)
 
 
 def rules_of_scores(
@@ -246,7 +240,6 @@ def board_of_challenge(
     scores: Sequence[TeamScores],
     unranked: Sequence[Unranked],
     findings: Sequence[Finding],
-    progress: Progress | None = None,
 ) -> document.Board:
     """Rank the results of a challenge."""
     versions = tuple(sorted({team.version for team in scores}))
@@ -264,7 +257,6 @@ def board_of_challenge(
         shown=[team for team in scores if team.name in rules.unranked],
         unit_name=unit_name,
         findings=findings,
-        progress=progress,
     )
 
 
@@ -296,33 +288,30 @@ def build_board(
     shown: Sequence[TeamScores] = (),
     unit_name: str = "patients",
     findings: Sequence[Finding] = (),
-    progress: Progress | None = None,
 ) -> document.Board:
     """Rank the teams of a table, test their differences, and draw samples of their units.
 
     unranked  teams that have no scores
     shown     entries that are not in the table, since the rules do not rank them
-    progress  is called with the number of columns that are tested, and of all
 
     Teams without a place are neither tested nor in a sample. Raises WrongUsage ("missing-units") if the rules ask for
     values of units that are not known.
     """
     if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
         raise WrongUsage(fault("missing-units", "ranking", rule=ranking_rules.rule_by_units(rules)))
-    if has_replaced(table) and (rules.method in BY_MATRIX or rules.ex_aequo):
+    if has_replaced(table) and (rules.method == "test_then_rank" or rules.ex_aequo):
         got = f"'worst' for missing values, beside {ranking_rules.rule_by_units(rules)}"
         raise WrongUsage(fault("contradictory-rules", "ranking.missing", got=got, expected=WITH_TESTS, fix=SET_MISSING))
     if rules.missing == "complete_cases":
         table = ranked_table.complete_table(table, rules)
-    tests = ranked_table.compare_columns(table, rules, progress) if rules.method == "test_then_rank" else None
+    tests = ranked_table.compare_teams(table, rules) if rules.method == "test_then_rank" else None
     full = ranked_table.apply_method(table, rules, tests) if table.teams else None
     is_ranked = ~np.isnan(full.position) if full else np.zeros(0, np.bool_)
     placed = select_teams(table, is_ranked)
     if tests is None or placed is not table:
-        tests = ranked_table.compare_columns(placed, rules, progress)
+        tests = ranked_table.compare_teams(placed, rules)
     common = ranked_table.common_values(placed)
-    claimed = tests if common is placed else ranked_table.compare_columns(common, rules, progress)
-    across = across_columns(claimed)
+    together: ColumnsTogether | None = None
     few = len(table.teams) + len(unranked) <= document.PAIRS_UP_TO
     teams: tuple[document.TeamRow, ...] = ()
     methods: tuple[document.MethodPlaces, ...] = ()
@@ -330,8 +319,10 @@ def build_board(
     if full and placed.teams:
         plain = full if placed is table else ranked_table.apply_method(placed, rules, tests)
         drawn = ranked_table.draw_samples(placed, rules, plain)
-        ranking = ranked_table.share_places(placed, rules, tests) if rules.ex_aequo else plain
-        teams = document.team_rows(placed, rules, ranking, drawn, few=few)
+        ranking = ranked_table.share_places(placed, rules, tests) if rules.ex_aequo and tests else plain
+        if tests and tests.together:
+            together = tests.together.in_order(ranking.position)
+        teams = document.team_rows(placed, rules, ranking, drawn, together, few=few)
         stability = document.board_stability(drawn, rules, placed)
         if len(teams) <= document.PAIRS_UP_TO:
             order = [placed.teams.index(team.name) for team in teams]
@@ -359,14 +350,14 @@ def build_board(
             document.board_column(
                 column,
                 rules,
-                claimed[index],
+                tests.columns[index] if tests else None,
                 ranked_table.differences_of(common, index, rules, first),
-                across[index],
                 placed.teams,
                 few=few,
             )
             for index, column in enumerate(rules.columns)
         ),
+        together=document.test_together(together, placed.teams, few=few),
         teams=teams,
         not_ranked=tuple(sorted(without, key=lambda row: row.name)),
         shown=tuple(

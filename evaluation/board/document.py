@@ -16,9 +16,10 @@ from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.files.results.documents import ABSENT, PValue, as_json, csv_table, encoded
 from evaluation.findings import SUMMARY_LIMIT
 from nuclei_metrics.model import Float64, RankingMethod, ScoreTable
-from nuclei_metrics.ranking.differences import VERDICTS, Differences
+from nuclei_metrics.ranking.declared_test import ColumnsTogether
+from nuclei_metrics.ranking.differences import Differences
 from nuclei_metrics.ranking.methods import Ranking, find_gaps, needs_units
-from nuclei_metrics.ranking.significance import PairwiseTest
+from nuclei_metrics.ranking.significance import Int8, PairwiseTest
 from nuclei_metrics.ranking.stability import Stability, kendall_tau
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
@@ -69,6 +70,8 @@ class TeamRow(ShownRow):
 
     combined       what its ranks in the columns add up to, or their mean or median; lower is better
     equal          the other teams in the same place
+    rank_set       ``low`` and ``high``: 1 + number of teams that are significantly better over the columns together,
+                   and the number of teams less those that are significantly worse; absent if they are not tested
     rank_interval  ``low`` and ``high`` of its places in the samples of the bootstrap, None: nothing was drawn
     probability_of_first       in these samples, shared by teams that are first together
     first_alone, first_shared  share of the samples in which it is first, alone and together with others
@@ -84,6 +87,7 @@ class TeamRow(ShownRow):
     probability_of_first: float | None
     first_alone: float | None
     first_shared: float | None
+    rank_set: Mapping[str, int] = ABSENT
     floors: Float64 = ABSENT
     below_floor: bool = ABSENT
     unit_places: Float64 = ABSENT
@@ -92,7 +96,12 @@ class TeamRow(ShownRow):
 
 @dataclass(frozen=True, slots=True)
 class _PairDifference:
-    """What the first of two teams is ahead of the second in a column, as in ``Differences``."""
+    """What the first of two teams is ahead of the second in a column, as in ``Differences``.
+
+    p_value  of the declared test, corrected for the number of pairs
+    verdict  of the first team by the declared test, "better" or "worse"; "equivalent": the interval lies inside the
+             margin; else "undecided"
+    """
 
     first: str
     second: str
@@ -102,7 +111,7 @@ class _PairDifference:
     high: float
     effect: float
     ahead: float
-    needed: float
+    p_value: PValue
     verdict: str
 
 
@@ -114,9 +123,9 @@ class _TeamTest:
     """
 
     name: str
-    mean_rank: float
     better_than: list[str] | int
     worse_than: list[str] | int
+    mean_rank: float = ABSENT
     p_values: list[PValue] = ABSENT
 
 
@@ -132,7 +141,7 @@ class _FriedmanTest(NamedTuple):
 class _Significance:
     """The test of a column, as in ``PairwiseTest``. If none was made, ``undefined`` says why, and the rest is absent.
 
-    pairs_across_columns  pairs of teams that differ significantly when all columns are corrected for together
+    least_units  fewer than these are too few: nothing can be significant
     cliques               teams without a significant difference; of more than ``PAIRS_UP_TO`` teams they are left out
     """
 
@@ -140,7 +149,7 @@ class _Significance:
     units: int
     left_out: int
     undefined: str | None
-    pairs_across_columns: int
+    least_units: int
     friedman: _FriedmanTest = ABSENT
     pair_distribution: str | None = ABSENT
     critical_difference: float | None = ABSENT
@@ -161,6 +170,13 @@ class _BoardColumn:
     significance: _Significance | None
     margin: float = ABSENT
     differences: list[_PairDifference] = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class _TogetherTest:
+    """The declared test over the columns together, in the direction of the ranking."""
+
+    teams: list[_TeamTest]
 
 
 class UnitCount(NamedTuple):
@@ -240,6 +256,7 @@ class Board:
     challenge   its identity as in metrics.json; None if scores came from a table
     ranking     the table [ranking] as it was applied, and in words
     teams       from the first rank to the last, equal places by name
+    together    the test over the columns together; None: there is none
     unit_names  as far as the challenge tells them; empty if the teams have no ``by_unit``
     alike       entries that share their errors: for organisers, never in leaderboard.json
     """
@@ -250,6 +267,7 @@ class Board:
     units: UnitCount
     unit_names: tuple[str, ...]
     columns: tuple[_BoardColumn, ...]
+    together: _TogetherTest | None
     teams: tuple[TeamRow, ...]
     not_ranked: tuple[UnrankedRow, ...]
     shown: tuple[ShownRow, ...]
@@ -272,7 +290,13 @@ def cells_of(paths: Sequence[str], **known: Iterable[Any]) -> tuple[_ColumnCell,
 
 
 def team_rows(
-    table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: Stability, *, few: bool
+    table: ScoreTable,
+    rules: RankingRules,
+    ranking: Ranking,
+    drawn: Stability,
+    together: ColumnsTogether | None,
+    *,
+    few: bool,
 ) -> tuple[TeamRow, ...]:
     """Order the teams from the first rank to the last, equal places by name."""
     order = sorted(range(len(table.teams)), key=lambda team: (ranking.position[team], table.teams[team]))
@@ -289,6 +313,9 @@ def team_rows(
         known["by_unit"], more["unit_places"] = table.by_unit, ranked_table.places_in_units(table, rules)
     if table.floor_values is not None:
         more |= {"floors": table.floor_values, "below_floor": table.below_floor().tolist()}
+    if together is not None:
+        low, high = (ends.tolist() for ends in together.rank_set())
+        more["rank_set"] = [{"low": best, "high": worst} for best, worst in zip(low, high, strict=True)]
     if few:
         places = drawn.ranks.tolist()
         more["places"] = [
@@ -318,37 +345,42 @@ def board_column(
     rules: RankingRules,
     test: PairwiseTest | None,
     differences: Differences | None,
-    across: int,
     names: Sequence[str],
     *,
     few: bool,
 ) -> _BoardColumn:
-    """Describe a column, its test, and the differences of the teams ``names``; ``across`` as in ``_Significance``."""
+    """Describe a column, its test, and the differences of the teams ``names``."""
     significance = None
     if test is not None:
-        significance = _Significance(test.test, test.units, test.left_out, test.undefined, across)
+        significance = _Significance(test.test, test.units, test.left_out, test.undefined, test.least_units)
         if test.undefined is None:
             p_value = None if test.p_value is None else PValue(test.p_value)
             significance = replace(
                 significance,
-                friedman=_FriedmanTest(test.statistic, p_value, test.distribution),
+                friedman=_FriedmanTest(test.statistic, p_value, test.distribution) if p_value is not None else ABSENT,
                 pair_distribution=test.pair_distribution,
                 critical_difference=test.critical_difference,
-                teams=[_team_test(test, names, index, few=few) for index in range(len(names))],
+                teams=_team_tests(names, test.better, test.p_values, test.mean_ranks, few=few),
                 cliques=[[names[index] for index in clique] for clique in test.cliques] if few else ABSENT,
             )
     entry = _BoardColumn(column.path, column.direction, column.weight, significance)
-    if differences is None:
+    if differences is None or test is None:
         return entry
-    return replace(entry, margin=rules.margin_of(column), differences=_pair_differences(names, differences))
+    margin = rules.margin_of(column)
+    return replace(entry, margin=margin, differences=_pair_differences(names, differences, test, margin))
 
 
-def _pair_differences(names: Sequence[str], differences: Differences) -> list[_PairDifference]:
+def _pair_differences(
+    names: Sequence[str], differences: Differences, test: PairwiseTest, margin: float
+) -> list[_PairDifference]:
     """List the differences of all pairs of teams, or of the teams in ``differences.rows`` from all others."""
     rows = differences.rows.tolist()
-    numbers = (getattr(differences, key) for key in ("mean", "low", "high", "effect", "ahead", "needed"))
+    numbers = (getattr(differences, key) for key in ("mean", "low", "high", "effect", "ahead"))
     finite = (np.where(np.isfinite(table), table, np.nan).tolist() for table in numbers)
-    tables: list[Any] = [differences.units.tolist(), *finite, np.array(VERDICTS)[differences.verdict].tolist()]
+    verdicts = np.array(("undecided", "better", "worse"))[test.better[rows]]
+    verdicts = np.where(differences.within(margin), "equivalent", verdicts).tolist()
+    p_values = [list(map(PValue, row)) for row in test.p_values[rows].tolist()]
+    tables: list[Any] = [differences.units.tolist(), *finite, p_values, verdicts]
     return [
         _PairDifference(names[team], names[other], *(table[row][other] for table in tables))
         for row, team in enumerate(rows)
@@ -357,13 +389,26 @@ def _pair_differences(names: Sequence[str], differences: Differences) -> list[_P
     ]
 
 
-def _team_test(test: PairwiseTest, names: Sequence[str], index: int, *, few: bool) -> _TeamTest:
-    """Take the row of a team out of the test of a column."""
-    row, mean_rank = test.better[index], float(test.mean_ranks[index])
-    if not few:
-        return _TeamTest(names[index], mean_rank, int((row > 0).sum()), int((row < 0).sum()))
-    better, worse = ([names[other] for other in np.flatnonzero(sides).tolist()] for sides in (row > 0, row < 0))
-    return _TeamTest(names[index], mean_rank, better, worse, list(map(PValue, test.p_values[index].tolist())))
+def _team_tests(
+    names: Sequence[str], better: Int8, p_values: Float64, mean_ranks: Float64 | None = None, *, few: bool
+) -> list[_TeamTest]:
+    """Describe each team in a test, by who is better (T, T); of many teams only how many others are."""
+    tests = []
+    for index, (name, row) in enumerate(zip(names, better, strict=True)):
+        mean_rank = ABSENT if mean_ranks is None else float(mean_ranks[index])
+        if not few:
+            tests.append(_TeamTest(name, int((row > 0).sum()), int((row < 0).sum()), mean_rank))
+            continue
+        ahead, behind = ([names[other] for other in np.flatnonzero(sides).tolist()] for sides in (row > 0, row < 0))
+        tests.append(_TeamTest(name, ahead, behind, mean_rank, list(map(PValue, p_values[index].tolist()))))
+    return tests
+
+
+def test_together(together: ColumnsTogether | None, names: Sequence[str], *, few: bool) -> _TogetherTest | None:
+    """Describe the test over the columns together; of many teams it is left out."""
+    if together is None or not few:
+        return None
+    return _TogetherTest(_team_tests(names, together.better, together.p_values, few=few))
 
 
 def board_stability(drawn: Stability, rules: RankingRules, table: ScoreTable) -> BoardStability:

@@ -316,8 +316,7 @@ def compare_teams_on_common(
     groups, teams, rank = groups_of(challenge), nuclei.teams, {name: index for index, name in enumerate(order)}
     group_of = {case.name.encode(): groups.index(case.group) for case in challenge.cases}
     group = np.array([group_of[case] for case in nuclei.case], np.int64)
-    samples, seed = rules.samples, rules.seed
-    common = compare_on_common(nuclei.matched, nuclei.values, group, groups=len(groups), samples=samples, seed=seed)
+    common = compare_on_common(nuclei.matched, nuclei.values, group, groups=len(groups))
     number_of = dict(zip(teams, common.matched.tolist(), strict=True))
     known = [(teams[one], teams[two]) for one, two in zip(common.first, common.second, strict=True)]
     pairs = [

@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluation.challenge.rules import RankingRules
-from evaluation.scoring.workers import Progress
 from nuclei_metrics.model import Bool, Float64, Int64, RankingMethod, ScoreTable
 from nuclei_metrics.ranking import methods, stability
-from nuclei_metrics.ranking.differences import (
-    BETTER,
-    Differences,
-    better_in_samples,
-    paired_differences,
-    wins_in_samples,
-)
-from nuclei_metrics.ranking.significance import PairwiseTest, compare_teams, ex_aequo_positions
+from nuclei_metrics.ranking.declared_test import ComparedTeams, compare_in_columns
+from nuclei_metrics.ranking.differences import Differences, paired_differences, wins_in_samples
+from nuclei_metrics.ranking.significance import ex_aequo_positions
 
 DIFFERENCES_UP_TO = 50  # teams, of which all pairs are compared; of more those with the first one
 SAME = 2e-6  # up to here numbers differ that were made from values with six decimals
@@ -39,23 +32,17 @@ def complete_table(table: ScoreTable, rules: RankingRules) -> ScoreTable:
     return replace(cut, samples=samples)
 
 
-def apply_method(
-    table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None] | None = None
-) -> methods.Ranking:
+def apply_method(table: ScoreTable, rules: RankingRules, tests: ComparedTeams | None = None) -> methods.Ranking:
     """Rank the teams of a table by the method of the rules; places are not shared yet. Floors come first.
 
-    tests  those of ``compare_columns``, if they are there
+    tests  of ``compare_teams``, if they are there
     """
 
     def rank(part: ScoreTable) -> methods.Ranking:
         matrix = None
         if rules.method == "test_then_rank":
-            of_part = tests if tests and part is table else compare_columns(part, rules)
-            matrix = np.stack([test.better for test in of_part if test is not None])
-        elif rules.method == "better_teams":
-            level, columns = rules.significance_level, range(len(rules.columns))
-            better = [_differences_in(part, rules, column, level=level).verdict == BETTER for column in columns]
-            matrix = np.stack(better).astype(np.int8)
+            of_part = tests if tests and part is table else compare_teams(part, rules)
+            matrix = np.stack([test.better for test in of_part.columns]) if of_part else None
         return methods.rank_teams(
             part,
             method=rules.method,
@@ -68,34 +55,38 @@ def apply_method(
     return methods.rank_behind(table, rank)
 
 
-def _differences_in(
-    table: ScoreTable, rules: RankingRules, column: int, *, level: float, rows: Sequence[int] | None = None
-) -> Differences:
+def compare_teams(table: ScoreTable, rules: RankingRules) -> ComparedTeams | None:
+    """Compare the teams of a table by the declared test, ``ranking.test``; None: the values of units are not known.
+
+    This is the one answer to "does team A differ significantly from team B": in column c if
+    ``columns[c].better[A, B]`` is not 0 (1: A is better), and over the columns together if ``together.better[A, B]`` is
+    not 0. Fewer patients than ``columns[c].least_units`` are too few. A pair whose difference lies within the margin of
+    a column is not different there. Values that stand in the place of missing ones are no evidence.
+    """
+    table = common_values(table)
+    if table.by_unit is None:
+        return None
+    compared = compare_in_columns(
+        table.by_unit,
+        higher_is_better=table.higher_is_better,
+        weights=table.weights,
+        test=rules.test,
+        level=rules.significance_level,
+    )
+    columns = []
+    for index, (test, column) in enumerate(zip(compared.columns, rules.columns, strict=True)):
+        if margin := rules.margin_of(column):
+            differences = _differences_in(table, index, level=rules.significance_level / len(rules.columns))
+            test = replace(test, better=np.where(differences.within(margin), np.int8(0), test.better))
+        columns.append(test)
+    return ComparedTeams(tuple(columns), compared.together)
+
+
+def _differences_in(table: ScoreTable, column: int, *, level: float, rows: Sequence[int] | None = None) -> Differences:
     """Compute the paired differences of the teams in a column; ``rows`` as in ``paired_differences``."""
     assert table.by_unit is not None
-    higher, margin = bool(table.higher_is_better[column]), rules.margin_of(rules.columns[column])
-    return paired_differences(table.by_unit[:, column], higher_is_better=higher, level=level, margin=margin, rows=rows)
-
-
-def compare_columns(
-    table: ScoreTable, rules: RankingRules, progress: Progress | None = None
-) -> list[PairwiseTest | None]:
-    """Test the differences between teams in each column; None where the values of units are not known."""
-    if table.by_unit is None:
-        return [None] * len(table.columns)
-    tests: list[PairwiseTest | None] = []
-    for index in range(len(table.columns)):
-        if progress:
-            progress(index, len(table.columns))
-        tests.append(
-            compare_teams(
-                table.by_unit[:, index],
-                higher_is_better=bool(table.higher_is_better[index]),
-                test=rules.test,
-                level=rules.significance_level,
-            )
-        )
-    return tests
+    higher = bool(table.higher_is_better[column])
+    return paired_differences(table.by_unit[:, column], higher_is_better=higher, level=level, rows=rows)
 
 
 def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: int) -> Differences | None:
@@ -108,7 +99,7 @@ def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: i
     if table.by_unit is None or not table.teams:
         return None
     rows = None if len(table.teams) <= DIFFERENCES_UP_TO else [first]
-    return _differences_in(table, rules, column, level=rules.significance_level / len(rules.columns), rows=rows)
+    return _differences_in(table, column, level=rules.significance_level / len(rules.columns), rows=rows)
 
 
 def common_values(table: ScoreTable) -> ScoreTable:
@@ -116,14 +107,14 @@ def common_values(table: ScoreTable) -> ScoreTable:
     return table if table.gaps is None else replace(table, by_unit=table.gaps.by_unit)
 
 
-def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None]) -> methods.Ranking:
+def share_places(table: ScoreTable, rules: RankingRules, tests: ComparedTeams) -> methods.Ranking:
     """Rank the teams so that those which cannot be told apart share a place in a column (ex aequo).
 
     In a column the rank of a team is one more than the number of teams with fewer teams significantly better than them
     (``ex_aequo_positions``). These places take the part of the ranks: their sum, mean or median is ranked. For the
     methods that rank by the values of units it is their mean.
     """
-    places = np.stack([ex_aequo_positions(test) for test in tests if test is not None], axis=1)
+    places = np.stack([ex_aequo_positions(test) for test in tests.columns], axis=1)
     shared = replace(table, overall=places, higher_is_better=np.zeros(len(table.columns), np.bool_), by_unit=None)
     method = "mean_of_ranks" if methods.needs_units(rules.method) else rules.method
     return methods.rank_behind(
@@ -131,12 +122,10 @@ def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Pairwis
     )
 
 
-def rank_table(
-    table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None] | None = None
-) -> tuple[Float64, Float64]:
+def rank_table(table: ScoreTable, rules: RankingRules, tests: ComparedTeams | None = None) -> tuple[Float64, Float64]:
     """Compute the places and combined numbers of all teams, as on the leaderboard; NaN for teams that are not ranked.
 
-    tests  those of ``compare_columns``, if they are there
+    tests  of ``compare_teams``, if they are there
     """
     position, combined = (np.full(len(table.teams), np.nan) for _ in range(2))
     if not table.teams:
@@ -147,14 +136,18 @@ def rank_table(
         return position, combined
     if rules.ex_aequo or not is_ranked.all():
         ranked_table = methods.select_teams(table, is_ranked)
-        of_kept = tests if tests is not None and is_ranked.all() else compare_columns(ranked_table, rules)
-        placed = share_places(ranked_table, rules, of_kept) if rules.ex_aequo else apply_method(ranked_table, rules)
+        of_kept = tests if tests is not None and is_ranked.all() else compare_teams(ranked_table, rules)
+        placed = (
+            share_places(ranked_table, rules, of_kept)
+            if rules.ex_aequo and of_kept
+            else apply_method(ranked_table, rules)
+        )
     position[is_ranked], combined[is_ranked] = placed.position, placed.combined
     return position, combined
 
 
 def places_by_methods(
-    table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None]
+    table: ScoreTable, rules: RankingRules, tests: ComparedTeams | None
 ) -> dict[RankingMethod, Float64]:
     """Rank the teams by every method that can decide. Leaderboards and audits share this list.
 
@@ -167,10 +160,11 @@ def places_by_methods(
     for method in get_args(RankingMethod):
         if (methods.needs_units(method) and table.by_unit is None) or (method == "absolute" and len(table.columns) > 1):
             continue
-        if method in methods.BY_MATRIX and replaced:
+        by_tests = method == "test_then_rank"
+        if by_tests and replaced:
             continue
         places, _ = rank_table(table, rules.model_copy(update={"method": method}), tests)
-        if method == rules.method or method not in methods.BY_MATRIX or np.nanmin(places) < np.nanmax(places):
+        if method == rules.method or not by_tests or np.nanmin(places) < np.nanmax(places):
             by_method[method] = places
     return by_method
 
@@ -181,9 +175,7 @@ def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
     In a unit there is one value in a column, so that methods that go by many units are the mean of ranks there.
     """
     assert table.by_unit is not None
-
-    method = "mean_of_ranks" if rules.method == "better_teams" else rules.method
-    rank = _position_ranker(table, rules, table.higher_is_better, method)
+    rank = _position_ranker(table, rules, table.higher_is_better, rules.method)
     return _positions_behind(np.moveaxis(table.by_unit, -1, 0), rank, table.below_floor()).T
 
 
@@ -303,7 +295,7 @@ def _rank_in_samples(
     if rules.method == "ranked_pairs":
         return lambda weights: np.array([_rank_drawn(table, rules, times) for times in weights])
     below = table.below_floor()
-    if rules.method in methods.BY_MATRIX:
+    if rules.method == "test_then_rank":
         return _test_ranker(table, rules, below)
     if not methods.needs_units(rules.method):
         rank = _position_ranker(table, rules, table.higher_is_better, rules.method)
@@ -329,30 +321,20 @@ def _rank_drawn(table: ScoreTable, rules: RankingRules, times: Int64) -> Float64
 
 
 def _test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> stability.RankSamples:
-    """Make the ranker for ``BY_MATRIX``, which tests all pairs again in each sample, teams below a floor apart."""
-    by_tests = rules.method == "test_then_rank"
-
-    def in_samples(values: Float64, index: int) -> Callable[[Int64], npt.NDArray[Any]]:
-        higher, level = bool(table.higher_is_better[index]), rules.significance_level
-        if by_tests:
-            columns = len(table.columns)
-            return wins_in_samples(values, higher_is_better=higher, test=rules.test, level=level, columns=columns)
-        margin = rules.margin_of(rules.columns[index])
-        return better_in_samples(values, higher_is_better=higher, level=level, margin=margin)
-
-    parts = [part for part in (below, ~below) if part.any()]
-    of_parts = [
-        [in_samples(of_part.by_unit[:, index], index) for index in range(len(table.columns))]
-        for part in parts
-        if (of_part := methods.select_teams(table, part)).by_unit is not None
+    """Make the ranker for test_then_rank, which tests all pairs again in each sample, teams below a floor apart."""
+    assert table.by_unit is not None
+    test, level, higher = rules.test, rules.significance_level, table.higher_is_better
+    parts = [
+        (part, wins_in_samples(table.by_unit[part], higher_is_better=higher, test=test, level=level))
+        for part in (below, ~below)
+        if part.any()
     ]
-
-    rank = _position_ranker(table, rules, np.full(len(table.columns), by_tests), rules.method)
+    rank = _position_ranker(table, rules, np.ones(len(table.columns), np.bool_), rules.method)
 
     def rank_samples(weights: Int64) -> Float64:
         won = np.empty((len(weights), *table.overall.shape))
-        for part, of_columns in zip(parts, of_parts, strict=True):
-            won[:, part] = np.stack([of_column(weights) for of_column in of_columns], axis=2)
+        for part, wins in parts:
+            won[:, part] = wins(weights)
         won[:, ~methods.has_value(table)] = np.nan
         return _positions_behind(won, rank, below)
 

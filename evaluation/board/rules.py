@@ -16,7 +16,7 @@ from evaluation.challenge.definition import tuples_for_lists
 from evaluation.challenge.documents import parse_toml
 from evaluation.challenge.formats import faults_of
 from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.findings import Finding, fault, listed, quote
+from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 from evaluation.scoring.score import better_by_name, check_columns, wrong_directions
 from nuclei_metrics.ranking.methods import needs_units
@@ -117,9 +117,6 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
         f"these ranks; the {by_weight}mean of the ranks decides.",
         "test_then_rank": f"In {columns} teams are ranked by how many others they are significantly better than; the "
         f"{by_weight}mean of these ranks decides.",
-        "better_teams": f"In {columns} the rank of a team is one more than the number of teams that are better there: "
-        "ahead by the interval of the paired difference, and not only inside the margin"
-        + (f". The {by_weight}mean of these ranks decides." if len(rules.columns) > 1 else "."),
         "ranked_pairs": f"Teams meet in pairs: each {each} in {columns} is a ballot{weighting}, and the pairs are "
         "locked from the clearest to the closest, unless they contradict what is locked. How many teams stand "
         "before a team decides.",
@@ -131,17 +128,30 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
         "complete_cases": f"A team without a value in a column is not ranked; in a column only {unit_name} "
         "count in which every other team has a value.",
     }[rules.missing]
-    test = {"friedman_nemenyi": "Friedman and Nemenyi", "wilcoxon_holm": "Wilcoxon and Holm"}[rules.test]
-    over = {0: "not made: only means are known", 1: f"not made: one {unit_name.removesuffix('s')} only"}.get(
-        units, f"over {units} {unit_name}, level {rules.significance_level:g}"
-    )
     floors = " and ".join(f"{floor.path} of at least {floor.at_least:g}" for floor in rules.require)
     floor = f"Teams without {floors} are ranked among themselves, behind the others." if floors else ""
-    tested = f"Tests: {test}, {over}."
+    tested = _test_in_words(rules, units, unit_name)
     named = ", ".join(quote(name, 40) for name in rules.unranked)
     shown = f"Shown and not ranked: {named}." if named else ""
     shared = "Teams without a significant difference share a rank in a column." if rules.ex_aequo else ""
     return " ".join(filter(None, [floor, first, f"Equal values: {ties}.", missing, tested, shared, shown]))
+
+
+_TESTS = {
+    "sign_flips": "signs of whole {unit}s flipped, corrected for all pairs of teams and all columns",
+    "friedman_nemenyi": "Friedman and Nemenyi, each column by itself",
+    "wilcoxon_holm": "Wilcoxon and Holm, each column by itself",
+}
+
+
+def _test_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
+    """Say which test decides what is called significant, and of how many units."""
+    if not units:
+        return "Test: none, since only means are known."
+    unit = unit_name.removesuffix("s")
+    test = _TESTS[rules.test].format(unit=unit)
+    unseen = f" A failure in fewer than 1 of {units / 3:.0f} {unit_name} may not have been seen."
+    return f"Test: {test}; {counted(units, unit)}, level {rules.significance_level:g}.{unseen * (6 <= units < 25)}"
 
 
 def rule_by_units(rules: RankingRules) -> str:

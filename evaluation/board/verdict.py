@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from evaluation.findings import counted, percent, quote
-from nuclei_metrics.ranking.differences import FEWEST_UNITS
 
 Document = Mapping[str, Any]
 
 NAMED_UP_TO = 3  # teams, units, changes of the rules
-FEWEST_TO_FORECAST = 10  # in common, to say how many would show a difference
-FORECAST_UP_TO = 1000
+FEWEST_SAMPLED = 5  # units, to say in how many bootstrap samples a team is first
 NO_SAMPLES = {
     "no-units": "only the means are known, not the values of each patient",
     "one-unit": "there is one patient only",
@@ -91,7 +88,6 @@ class _Pair:
     tested   columns in which both have values in enough units; ``common`` is the largest number of such units
     better, worse  titles of the columns in which the first one is significantly better or worse
     equal    number of the columns in which they differ by no more than the margin
-    needed   of units that would show that the first one is better, in the column in which these are fewest
     behind   units in which the first one is behind, and all that were compared, if there is one column
     """
 
@@ -100,7 +96,6 @@ class _Pair:
     better: list[str] = field(default_factory=list)
     worse: list[str] = field(default_factory=list)
     equal: int = 0
-    needed: float = math.inf
     behind: tuple[float, int] | None = None
 
 
@@ -159,16 +154,14 @@ def _compare_with(leader: str, columns: Sequence[Document], titles: Mapping[str,
             is_first = difference["first"] == leader
             pair = pairs.setdefault(difference["second"] if is_first else difference["first"], _Pair())
             pair.common = max(pair.common, difference["units"])
-            if difference["units"] < FEWEST_UNITS:
+            if column["significance"]["undefined"] or difference["units"] < column["significance"]["least_units"]:
                 continue
             pair.tested += 1
-            verdict, can_forecast = difference["verdict"], difference["units"] >= FEWEST_TO_FORECAST
+            verdict = difference["verdict"]
             if verdict == "equivalent":
                 pair.equal += 1
             elif verdict != "undecided":
                 (pair.better if (verdict == "better") == is_first else pair.worse).append(titles[column["path"]])
-            elif difference["needed"] is not None and (difference["mean"] > 0) == is_first and can_forecast:
-                pair.needed = min(pair.needed, difference["needed"])
             if len(columns) == 1:
                 ahead = difference["ahead"] if is_first else 1 - difference["ahead"]
                 pair.behind = round((1 - ahead) * difference["units"], 3), difference["units"]
@@ -184,24 +177,11 @@ def _in_columns(pairs: Mapping[str, _Pair], names: Iterable[str], columns: Seque
 
 
 def _what_is_open(document: Document, name: str, pair: _Pair) -> str:
-    """Say in how many units a team that is not significantly worse is ahead, or how many would show a difference."""
+    """Say in how many units a team that is not significantly worse is ahead."""
     kind = document["units"]["kind"]
     if pair.behind and 2 * pair.behind[0] > pair.behind[1] and pair.behind[0].is_integer():
         return f", and {quote(name, 40)} is ahead in {pair.behind[0]:,.0f} of {pair.behind[1]:,} {kind}"
-    if math.isfinite(pair.needed):
-        return f"; if it stays as large, {_round_up(pair.needed)} {kind} would show it"
     return ""
-
-
-def _round_up(number: float) -> str:
-    """Round a number of units up to two digits.
-
-    >>> _round_up(44), _round_up(441), _round_up(155985)
-    ('about 44', 'about 450', 'more than 1,000')
-    """
-    step = 10 ** max(0, math.floor(math.log10(number)) - 1)
-    rounded = math.ceil(number / step) * step
-    return f"about {rounded:,}" if rounded <= FORECAST_UP_TO else f"more than {FORECAST_UP_TO:,}"
 
 
 def _too_few(document: Document, leader: str, others: Sequence[str], common: int) -> str:
@@ -209,7 +189,8 @@ def _too_few(document: Document, leader: str, others: Sequence[str], common: int
     units, kind = document["units"]["number"], document["units"]["kind"]
     both = "" if common == units else "common "
     few = f"{counted(common, f'{both}{unit_of(document)} is', f'{both}{kind} are')} too few for a significance test"
-    few += f" ({FEWEST_UNITS} are the least)"
+    least = max(column["significance"]["least_units"] for column in document["columns"])
+    few += f" ({least} are the least)"
     places = {team["name"]: team.get("unit_places") or () for team in document["teams"]}
     if common < units or not places[leader]:
         return f"{few[0].upper()}{few[1:]}."
@@ -250,7 +231,7 @@ def _about_samples(document: Document, first: Sequence[str]) -> list[str]:
     if stability["undefined"] == "not-resampled":
         why = why_no_samples(document)
         return [f"How often {names_of(first)} would be first in bootstrap samples is not known: {why}."]
-    if stability["undefined"] is not None or units < FEWEST_UNITS or document["ranking"]["ex_aequo"]:
+    if stability["undefined"] is not None or units < FEWEST_SAMPLED or document["ranking"]["ex_aequo"]:
         return []
     samples = f"of the bootstrap samples of these {units:,} {kind}"
     if len(first) > 1:
@@ -305,7 +286,7 @@ def _order_of(places: Sequence[float | None]) -> tuple[int | None, ...]:
 def _about_units(document: Document) -> list[str]:
     """Say which units decide the first rank, each by itself."""
     stability, number = document["stability"], document["units"]["number"]
-    if stability["undefined"] is not None or number < FEWEST_UNITS or document["ranking"]["ex_aequo"]:
+    if stability["undefined"] is not None or number < FEWEST_SAMPLED or document["ranking"]["ex_aequo"]:
         return []
     without, unit = stability["first_changes_without"], unit_of(document)
     if not without:

@@ -390,14 +390,14 @@ class RankingRules(Rules):
     """How teams are ranked. It changes no score.
 
     method     sum_of_ranks, mean_of_ranks, median_of_ranks: of the ranks in the columns. absolute: by the one column.
-               aggregate_then_rank, rank_then_aggregate, test_then_rank, ranked_pairs, better_teams: from the values of
-               the units (groups)
+               aggregate_then_rank, rank_then_aggregate, test_then_rank, ranked_pairs: from the values of the units
+               (groups)
     aggregate  of values or ranks over units, for aggregate_then_rank and rank_then_aggregate
     ties       what equal values get: min ("1, 2, 2, 4"), average ("1, 2.5, 2.5, 4") or dense ("1, 2, 2, 3")
     missing    a team without a value in a column: the worst rank there, or not ranked at all; and one that lacks values
                of units which others have: the worst value, not ranked, or complete_cases: the unit counts for nobody
     margin     of equivalence: differences in a column up to here do not matter; of a column, if it has its own
-    test       of the differences between teams: friedman_nemenyi or wilcoxon_holm
+    test       behind the words significant, better and too few: sign_flips, friedman_nemenyi or wilcoxon_holm
     ex_aequo   teams that the test finds no difference between share a rank
     require    minimum scores: teams below one are left out before ranks are given, and ranked among themselves behind
                the others
@@ -412,7 +412,7 @@ class RankingRules(Rules):
     columns: tuple[RankingColumn, ...]
     aggregate: Aggregate = "mean"
     missing: MissingValues = "worst"
-    test: Literal["friedman_nemenyi", "wilcoxon_holm"] = "friedman_nemenyi"
+    test: Literal["sign_flips", "friedman_nemenyi", "wilcoxon_holm"] = "sign_flips"
     ex_aequo: bool = False
     require: tuple[Floor, ...] = ()
     margin: Margin = 0.0

@@ -234,8 +234,7 @@ def rank(
     from evaluation.board.board import rank_given
     from evaluation.board.teams import ResultFolder
 
-    with screen.progress_bar("Testing columns") as progress:
-        board = rank_given(challenge, results=results, scores=scores, before=before, progress=progress, **ranked)
+    board = rank_given(challenge, results=results, scores=scores, before=before, **ranked)
     files = ResultFolder(results).metrics() if results else None
     screen.keep_board(board, output, report=report, metrics=files)()
 

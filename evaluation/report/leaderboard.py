@@ -236,7 +236,7 @@ def _rank_figure(document: Document) -> page.Figure:
 def _difference_section(document: Document) -> page.Section:
     """Show what the tests found in each column: a critical-difference diagram, and the differences of pairs."""
     title, kind = "Significant differences", document["units"]["kind"]
-    blocks, across = list[page.Block](), list[int]()
+    blocks = list[page.Block]()
     for number, name in enumerate(_column_titles(document), start=1):
         tested = document["columns"][number - 1]["significance"]
         if tested is None:
@@ -248,17 +248,11 @@ def _difference_section(document: Document) -> page.Section:
             blocks.append(page.Text((unnamed,)))
         else:
             blocks.append(_difference_diagram(document, tested, name, f"difference-{number}"))
-        across += [] if (pairs := tested.get("pairs_across_columns")) is None else [pairs]
     if not blocks:
         unknown = f"Nothing is tested: the values of each {unit_of(document)} are not known."
         return _text_section("differences", title, unknown)
     if (table := _pair_table(document)).rows:
         blocks.append(table)
-    if len(across) > 1:
-        apart = counted(sum(across), "pair of teams differs", "pairs of teams differ")
-        columns = f"{np.count_nonzero(across):,} of {len(across):,} columns"
-        together = "With all columns corrected for together (Holm)"
-        blocks.insert(0, page.Text((f"{together} {apart} significantly, in {columns}.",)))
     lead = (
         "A line leads from each team to the last one that does not differ significantly, which does not mean that the "
         f"teams are equal. Mean ranks go over all {kind}; the lower, the better."
@@ -280,20 +274,20 @@ def _pair_table(document: Document) -> page.Table:
     ]
     pairs = [
         {**pair, "column": title, "team": pair["first"], "other": pair["second"], "difference": pair["mean"],
-         "interval": (pair["low"], pair["high"])}
+         "interval": (pair["low"], pair["high"]), "d_z": pair["effect"]}
         for title, column in compared
         for pair in column["differences"]
     ]  # fmt: skip
     margins = ", ".join(dict.fromkeys(f"{column['margin']:g}" for _, column in compared))
     note = f"Equivalent: the interval lies inside the margin, {margins}. Fewer than five {document['units']['kind']}: "
     note += f"no interval.{tables.show_rest(len(pairs), PAIRS_IN_A_TABLE, 'pairs of leaderboard.json', before=' ')}"
-    keys = ("column", "team", "other", "difference", "interval", "effect", "ahead", "verdict")
+    keys = ("column", "team", "other", "difference", "interval", "p_value", "d_z", "ahead", "verdict")
     return tables.table_of("pairs", "Differences between pairs of teams", keys, pairs[:PAIRS_IN_A_TABLE], note=note)
 
 
 DISTRIBUTIONS = {
     "exact": "exact",
-    "monte_carlo": "from drawn orders of the teams",
+    "monte_carlo": "from drawn signs",
     "approximation": "by its approximation for many",
     None: "by its approximation for many",
 }
@@ -307,7 +301,15 @@ def _describe_test(tested: Document, title: str, kind: str) -> str:
     pairs = counted(teams * (teams - 1) // 2, "pair")
     verdict = f"{apart:,} of {pairs} of teams {'differs' if apart == 1 else 'differ'} significantly"
     left_out = f", {tested['left_out']:,} left out" if tested["left_out"] else ""
-    if tested["test"] == "friedman_nemenyi":
+    if tested["units"] < tested["least_units"]:
+        least = f"{tested['least_units']} are the least"
+        verdict = f"{tested['units']:,} {kind} are too few for a significant difference: {least}"
+    if tested["test"] == "sign_flips":
+        by, end = (
+            "flipped signs, corrected for all pairs and columns",
+            f"; {DISTRIBUTIONS[tested['pair_distribution']]}",
+        )
+    elif tested["test"] == "friedman_nemenyi":
         friedman = tested["friedman"]
         by = "the sign test" if teams == 2 else "Nemenyi"
         end = f"; Friedman {tables.probability(friedman['p_value'])}, {DISTRIBUTIONS[friedman.get('distribution')]}"
@@ -486,7 +488,7 @@ def _common_section(document: Document) -> list[page.Section]:
         rest="pairs of leaderboard.json",
         note=f"Compared are two teams with at least {common['least']} common nuclei that are at least "
         f"{percent(common['share'])} of what each of them matched; else whoever matched more is ahead. In brackets: "
-        "the middle 95 % of the bootstrap samples; (?): it contains 0, so the difference is not significant.",
+        f"the 95 % interval (Student), from five {document['units']['kind']} on.",
     )
     lead = (
         "Who outlines the same nuclei better? Two teams are compared on the reference nuclei that both matched, every "
@@ -505,5 +507,5 @@ def _ahead_cell(by: str, measure: Document) -> page.Cell:
     sign, ends = -1 if measure["difference"] < 0 else 1, ""
     if measure["low"] is not None:
         low, high = sorted((sign * measure["low"], sign * measure["high"]))
-        ends = f" ({tables.decimal(low)} to {tables.decimal(high)}){' (?)' * (low <= 0)}"
+        ends = f" ({tables.decimal(low)} to {tables.decimal(high)})"
     return page.Cell(ahead, f"{ahead} by {abs(measure['difference']):.4f}{ends}")

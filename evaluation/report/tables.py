@@ -24,9 +24,10 @@ HELP: Mapping[str, str] = {  # what columns hold, by their titles
     "common nuclei": "reference nuclei that both matched",
     "difference": "mean over patients or cases; above 0: the team is better than the other",
     "disc, one pixel too small": "at the median area",
-    "effect": "difference in standard deviations of the differences",
+    "d_z": "difference in standard deviations of the differences",
     "first changes": "comparisons in which another team, or another number of teams, is first",
-    "interval": "of all pairs of a column together",
+    "interval": "Student's, of all pairs and columns together; whether a difference is significant the test says",
+    "p": "of the declared test, corrected for the number of pairs",
     "IoU lost for a pixel": "by the worst change by one pixel, in the median",
     "matched nuclei": "reference nuclei that it matched",
     "of its matches": "share of what each of the two matched",
@@ -149,13 +150,17 @@ def rank_cell(rank: float | None) -> Cell:
     return Cell(rank, rank_text(rank))
 
 
+def _p_cell(value: float | None) -> Cell:
+    return Cell(value, "–" if value is None else probability(value)[2:].removeprefix("= "))
+
+
 def percent_cell(share: float | None) -> Cell:
     return Cell(share, percent(share))
 
 
 def _ends_cell(ends: tuple[float | None, float | None]) -> Cell:
     """Write the interval of a difference."""
-    return Cell(ends[0], "too few" if None in ends else f"{decimal(ends[0])} to {decimal(ends[1])}")
+    return Cell(ends[0], "–" if None in ends else f"{decimal(ends[0])} to {decimal(ends[1])}")
 
 
 def in_percent(share: float) -> Value:
@@ -206,6 +211,7 @@ FIELDS: Mapping[str, _ShownField] = {
     "interval": _ShownField("interval", _ends_cell),
     "name": _ShownField("team"),
     "now": _ShownField("rank now", rank_cell),
+    "p_value": _ShownField("p", _p_cell),
     "pairs_changed": _ShownField("pairs turned", percent_cell),
     "published": _ShownField("rank", rank_cell),
 }

@@ -87,7 +87,6 @@ RankingMethod = Literal[
     "rank_then_aggregate",
     "test_then_rank",
     "ranked_pairs",
-    "better_teams",
 ]
 Aggregate = Literal["mean", "median"]
 Ties = Literal["min", "average", "dense"]

@@ -1,5 +1,5 @@
-"""By how much teams differ: paired differences over units, with intervals and verdicts, and how often teams are better
-than others in samples of the units (for the bootstrap of ``better_teams`` and ``test_then_rank``)."""
+"""By how much teams differ: paired differences over units, with intervals, and how many others each team is
+significantly better than in samples of the units (for the bootstrap of ``test_then_rank``)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,18 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from nuclei_metrics.model import Float64, Int64
+from nuclei_metrics.model import Bool, Float64, Int64
 from nuclei_metrics.model.arrays import blocks
 from nuclei_metrics.ranking import significance
 from nuclei_metrics.ranking.methods import SCORE_ROUNDING
-from nuclei_metrics.ranking.significance import PairwiseTest, Test
+from nuclei_metrics.ranking.sign_flips import wins_by_flips
+from nuclei_metrics.ranking.significance import Test
 
 Float32 = npt.NDArray[np.float32]
 Wins = Callable[[Int64], Int64]
 
-FEWEST_UNITS = 5  # in common, for an interval and for a test
-UNDECIDED, EQUIVALENT, BETTER, WORSE = 0, 1, 2, 3
-VERDICTS = ("undecided", "equivalent", "better", "worse")
-POWER = 0.8  # of the number of units that would decide a pair
-UNITS_WORKED_OUT = 2_000  # of more the approximation to Student's noncentral distribution is off by less than one
+FEWEST_UNITS = 5  # in common, for an interval
 TEAM_PAIRS_AT_ONCE = 256
-ORDERS_DRAWN = 999  # of orders in each sample; the published test has more
 BYTES_KEPT = 1_000_000_000  # of what is known of all pairs of teams, over all columns
 
 
@@ -39,9 +35,8 @@ class Differences:
     units    int64, in which both have a value
     mean     of the differences over these units; above 0: the row is better, whether higher or lower values are
     low, high  of its interval, simultaneous for all pairs: all of them hold together with the level
-    effect   the mean difference in standard deviations of the differences (Cohen's d of paired values)
+    effect   the mean difference in standard deviations of the differences (d_z)
     ahead    share of the units in which the row is ahead, equal values half
-    verdict  int8, the index in ``VERDICTS``
     level    of each interval
     """
 
@@ -52,36 +47,29 @@ class Differences:
     high: Float64
     effect: Float64
     ahead: Float64
-    verdict: npt.NDArray[np.int8]
     level: float
 
-    @property
-    def needed(self) -> Float64:
-        """In how many units each pair would be decided with probability 0.8, if mean and spread stay, (R, T).
-
-        Infinite if the mean is 0. Decided is here: the interval does not hold 0.
-        """
-        return _units_that_decide(self.effect, self.level)
+    def within(self, margin: float) -> Bool:
+        """Whether the interval lies inside ± margin, bool (R, T)."""
+        return np.asarray((self.low >= -margin) & (self.high <= margin))
 
 
 def paired_differences(
-    values: Float64, *, higher_is_better: bool, level: float, margin: float = 0.0, rows: Sequence[int] | None = None
+    values: Float64, *, higher_is_better: bool, level: float, rows: Sequence[int] | None = None
 ) -> Differences:
     """Compare pairs of teams by their values in units, float64 (T, G), NaN where there is none.
 
     rows    teams that are compared with all others, None: every team. The level is that of all pairs nevertheless
     level   error of all intervals together, such as 0.05: each has the level divided by the number of pairs
-    margin  differences up to here do not matter, 0 or more
 
     With n units in common, mean m and standard deviation s of the differences, the interval is m ± t s / sqrt(n), t of
-    Student's distribution with n - 1 degrees of freedom (see ``_half_width``). It is equivalent if it lies inside
-    ±margin; else better or worse if it does not hold 0; else undecided. Without an interval (fewer than 5 units in
-    common) undecided.
+    Student's distribution with n - 1 degrees of freedom (see ``half_width``); none under 5 units in common. It shows
+    how large a difference is; whether it is significant the declared test says.
 
     >>> found = paired_differences(np.array([[0.9, 0.8, 0.9, 0.7, 0.9, 1.0], [0.8, 0.7, 0.8, 0.6, 0.8, 0.9]]),
     ...                            higher_is_better=True, level=0.05)
-    >>> found.mean[0, 1].round(6).item(), VERDICTS[found.verdict[0, 1]], found.ahead[0, 1].item()
-    (0.1, 'better', 1.0)
+    >>> found.mean[0, 1].round(6).item(), found.ahead[0, 1].item()
+    (0.1, 1.0)
     """
     teams = len(values)
     pairs = max(teams * (teams - 1) // 2, 1)
@@ -104,14 +92,11 @@ def paired_differences(
     least = _negligible(values)
     spread = np.where(spread <= least, 0.0, spread)
     mean = np.where(np.abs(mean) <= least, 0.0, mean)
-    half = _half_width(units, mean, spread, level / pairs)
+    half = half_width(units, mean, spread, level / pairs)
     low, high = mean - half, mean + half
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = np.where(mean == 0, 0.0, mean / spread)
-    verdict = np.zeros(mean.shape, np.int8)
-    verdict[low > 0], verdict[high < 0] = BETTER, WORSE
-    verdict[(low >= -margin) & (high <= margin)] = EQUIVALENT
-    return Differences(chosen, units.astype(np.int64), mean, low, high, effect, ahead, verdict, level / pairs)
+    return Differences(chosen, units.astype(np.int64), mean, low, high, effect, ahead, level / pairs)
 
 
 def _negligible(values: Float64) -> float:
@@ -119,37 +104,7 @@ def _negligible(values: Float64) -> float:
     return 1e-12 * max(float(np.nanmax(np.abs(values), initial=0.0)), 1e-300)
 
 
-def _units_that_decide(effect: Float64, level: float) -> Float64:
-    """Compute the fewest units, 5 or more, in which an interval does not hold 0 with probability 0.8, float64 (…).
-
-    effect  the mean in standard deviations; units are infinite where it is 0, NaN where it is NaN
-
-    By Student's noncentral distribution; above 2,000 units by Guenther's approximation to it (The American Statistician
-    35, 1981).
-
-    >>> _units_that_decide(np.array([0.3, -1.0, 0.0]), 0.05)
-    array([90., 10., inf])
-    """
-    normal = -scipy.special.ndtri(level / 2)
-    size = np.abs(effect)
-    with np.errstate(divide="ignore"):
-        fewest = ((normal + scipy.special.ndtri(POWER)) / size) ** 2  # Student's distribution asks for more
-    needed: Float64 = np.maximum(np.ceil(fewest + normal**2 / 2), FEWEST_UNITS)
-    few = fewest <= UNITS_WORKED_OUT
-    fewest_units, size = np.maximum(np.ceil(fewest[few]), FEWEST_UNITS), np.where(size[few] < 1e6, size[few], 1e6)
-    is_open = np.ones(len(fewest_units), np.bool_)
-    while is_open.any():
-        units = fewest_units[is_open]
-        missed = scipy.special.nctdtr(
-            units - 1, size[is_open] * np.sqrt(units), scipy.special.stdtrit(units - 1, 1 - level / 2)
-        )
-        is_open[is_open] = missed > 1 - POWER
-        fewest_units[is_open] += 1
-    needed[few] = fewest_units
-    return needed
-
-
-def _half_width(units: Float64, mean: Float64, spread: Float64, level: float) -> Float64:
+def half_width(units: Float64, mean: Float64, spread: Float64, level: float) -> Float64:
     """Compute half the width of the interval of a mean difference from the standard deviation of the differences.
 
     NaN for too few units.
@@ -161,95 +116,41 @@ def _half_width(units: Float64, mean: Float64, spread: Float64, level: float) ->
     return np.where(units >= FEWEST_UNITS, half, np.nan)
 
 
-def across_columns(tests: list[PairwiseTest | None]) -> list[int]:
-    """Count the pairs of teams that differ significantly in each column when all columns are corrected for together.
-
-    Holm's steps over columns: of K columns the one with the smallest p-value is tested at level / K, the next at
-    level / (K - 1), and so on, until one has no pair that differs. The p-value of a column is the smallest of its
-    pairs, which are corrected for their number already, and not below Friedman's under ``friedman_nemenyi``. So of
-    boards on which all teams are equal in all columns at most a share of ``level`` shows any difference. Untested
-    columns have 0.
-    """
-    counts = [0] * len(tests)
-    tested = []
-    for index, test in enumerate(tests):
-        if test is None or test.undefined is not None:
-            continue
-        pairs = np.minimum(test.p_values, test.p_values.T)[np.triu_indices(len(test.p_values), 1)]
-        if test.test == "friedman_nemenyi" and test.p_value is not None:
-            pairs = np.maximum(pairs, test.p_value)
-        tested.append((float(np.nanmin(pairs)), index, pairs, test.level))
-    tested.sort(key=lambda item: item[:2])
-    for step, (smallest, index, pairs, level) in enumerate(tested):
-        least = level / (len(tested) - step)
-        if smallest > least:
-            break
-        counts[index] = int((pairs <= least).sum())
-    return counts
-
-
 # --- in samples of units, many at once --------------------------------------------------------------------------------
 
 
-def better_in_samples(
-    values: Float64, *, higher_is_better: bool, level: float, margin: float = 0.0
-) -> Callable[[Int64], Float64]:
-    """Make the function that counts how many others are better than each team in samples, float64 (S, T).
+def wins_in_samples(values: Float64, *, higher_is_better: Bool, test: Test, level: float) -> Wins:
+    """Make the function that counts how many others each team is significantly better than in samples, (S, T, K).
 
-    It takes how often each sample has each unit, int64 (S, G). "Better" is as in ``paired_differences``, of the units
-    as often as they were drawn. NaN for a team that has no value in a sample.
+    values  float64 (T, K, G), NaN where a team has none
+
+    The function takes how often each sample has each unit, int64 (S, G), and returns int64. The tests are those of
+    ``compare_in_columns``, flipped signs with fewer draws, and Wilcoxon's by the normal approximation. Of more than 50
+    units Wilcoxon's sum of ranks is the linear part of what it is in the sample, which is off by about one part in the
+    number of units.
     """
-    first, second = np.triu_indices(len(values), 1)
-    known, each = ~np.isnan(values), np.eye(len(values))
-    complete = bool(known.all())
-    least, sign = _negligible(values), 1.0 if higher_is_better else -1.0
-
-    def count_better(weights: Int64) -> Float64:
-        drawn = weights.astype(np.float64)
-        better = np.where(drawn @ known.T > 0, 0.0, np.nan)
-        of_team = drawn @ np.nan_to_num(values).T * sign
-        for part in blocks(len(first), TEAM_PAIRS_AT_ONCE):
-            one, other = first[part], second[part]
-            both = known[one] & known[other]
-            apart = np.where(both, values[one] - values[other], 0.0) * sign
-            centre = apart.sum(axis=1) / np.maximum(both.sum(axis=1), 1)
-            off = np.where(both, apart - centre[:, None], 0.0)
-            squares = drawn @ (off**2).T
-            if complete:  # then sums of teams are enough
-                units = drawn.sum(axis=1)[:, None]
-                total = (of_team[:, one] - of_team[:, other]) - units * centre
-            else:
-                units, total = drawn @ both.T.astype(np.float64), drawn @ off.T
-            mean = total / np.maximum(units, 1)
-            variance = np.maximum(squares - total * mean, 0.0) / np.maximum(units - 1, 1)
-            spread = np.sqrt(np.where(variance <= 1e-14 * squares, 0.0, variance))
-            mean, spread = (np.where(np.abs(array) <= least, 0.0, array) for array in (centre + mean, spread))
-            half = _half_width(units, mean, spread, level / len(first))
-            beyond = np.abs(mean) + half > margin  # not inside ± margin
-            better += (beyond & (mean - half > 0)) @ each[other] + (beyond & (mean + half < 0)) @ each[one]
-        return better
-
-    return count_better
+    if test == "sign_flips":
+        return wins_by_flips(values, higher_is_better, level)
+    columns = values.shape[1]
+    of_columns = [
+        _rank_test_wins(values[:, index] * (-1.0 if higher else 1.0), test, level, columns)
+        for index, higher in enumerate(higher_is_better.tolist())
+    ]
+    return lambda weights: np.stack([of_column(weights) for of_column in of_columns], axis=2)
 
 
-def wins_in_samples(values: Float64, *, higher_is_better: bool, test: Test, level: float, columns: int = 1) -> Wins:
-    """Make the function that counts how many others each team is significantly better than in samples, int64 (S, T).
+def _rank_test_wins(cost: Float64, test: Test, level: float, columns: int) -> Wins:
+    """Make the function for one column, float64 (T, G), whose lower values are better: int64 (S, T).
 
-    values   float64 (T, G), NaN where a team has none
-    columns  how many such functions are needed, which bounds what each may keep
-
-    The function takes how often each sample has each unit, int64 (S, G). The tests are those of ``compare_teams``, with
-    ``ORDERS_DRAWN`` orders, and Wilcoxon's by the normal approximation. Teams are compared in the units that all have
-    that have any. Of more than 50 units Wilcoxon's sum of ranks is the linear part of what it is in the sample, which
-    is off by about one part in the number of units.
+    Teams are compared in the units that all have that have any. ``columns`` bounds what each function may keep.
     """
-    known = ~np.isnan(values)
+    known = ~np.isnan(cost)
     compared = np.flatnonzero(known.any(axis=1))
     used = np.flatnonzero(known[compared].all(axis=0)) if len(compared) else np.empty(0, np.int64)
-    cost = values[np.ix_(compared, used)] * (-1.0 if higher_is_better else 1.0)
+    cost = cost[np.ix_(compared, used)]
 
     def wins(weights: Int64) -> Int64:
-        won = np.zeros((len(weights), len(values)), np.int64)
+        won = np.zeros((len(weights), len(known)), np.int64)
         drawn = weights[:, used]
         enough = drawn.sum(axis=1) >= 2
         if len(compared) >= 2 and enough.any():
@@ -273,21 +174,16 @@ def _nemenyi_wins(doubled: Int64, level: float, weights: Int64) -> Int64:
     possible = weights @ ((doubled - (teams + 1)) ** 2).sum(axis=1)
     statistic = np.where(possible > 0, (teams - 1) * spread / np.maximum(possible, 1), 0.0)
     differs = scipy.special.chdtrc(teams - 1, statistic) <= level * significance.AT_LEVEL
-    if teams == 2 or (teams <= significance.TEAMS and len(doubled) <= significance.UNITS):
-        width = np.empty(len(weights))
-        for index, times in enumerate(weights):
-            chance = significance.rank_sums(np.repeat(doubled, times, axis=0), draws=ORDERS_DRAWN)
-            if chance is None:  # more units are drawn than are permuted
-                width[index] = 2 * number[index] * significance.critical_difference(teams, int(number[index]), level)
-                continue
-            critical = chance.critical_width(level)
-            width[index] = np.inf if critical is None else critical
-            of_sample = int(((sums[index] - number[index] * (teams + 1)) ** 2).sum())
-            differs[index] = chance.spread_tail(of_sample) <= level * significance.AT_LEVEL
-    else:
-        width = np.array(
-            [2 * units * significance.critical_difference(teams, units, level) for units in number.tolist()]
-        )
+    width = np.empty(len(weights))
+    for index, times in enumerate(weights):
+        units, chance = int(number[index]), significance.rank_sums(np.repeat(doubled, times, axis=0))
+        if chance is None:
+            width[index] = 2 * units * significance.critical_difference(teams, units, level)
+            continue
+        critical = chance.critical_width(level)
+        width[index] = np.inf if critical is None else critical
+        of_sample = int(((sums[index] - units * (teams + 1)) ** 2).sum())
+        differs[index] = chance.spread_tail(of_sample) <= level * significance.AT_LEVEL
     return np.asarray(behind(sums, width) * differs[:, None])
 
 

@@ -180,8 +180,7 @@ def _reach(edges: Bool) -> Bool:
 
 
 BY_RANKS_IN_UNITS = ("rank_then_aggregate", "ranked_pairs")
-BY_MATRIX = ("test_then_rank", "better_teams")
-BY_UNITS = (*BY_RANKS_IN_UNITS, *BY_MATRIX, "aggregate_then_rank")
+BY_UNITS = (*BY_RANKS_IN_UNITS, "test_then_rank", "aggregate_then_rank")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -293,8 +292,6 @@ def rank_teams(
     ranked_pairs          the number of teams that stand before a team by ``lock_pairs`` is ranked: every unit in every
                           column is a ballot, with the weight of the column. Ranks in columns are those of
                           rank_then_aggregate, and only shown
-    better_teams          the place in a column is one more than the number of teams that are better there by
-                          ``paired_differences``, whatever the tie rule; with several columns the mean is ranked
 
     Every other rank, also that of the result, follows the tie rule. Sums are equal up to ``SCORE_ROUNDING``.
 
@@ -305,7 +302,7 @@ def rank_teams(
                  left out. aggregate_then_rank leaves units without a value out, as the means of metrics.json do
     aggregate    over units, for aggregate_then_rank and rank_then_aggregate
     test_matrix  int8 (K, T, T), 1 where the team of the row is significantly better than that of the column; for
-                 test_then_rank and better_teams
+                 test_then_rank
 
     Raises ``ValueError`` if the table has no column, or lacks the units or the matrix that the method needs.
 
@@ -319,15 +316,13 @@ def rank_teams(
         raise ValueError("a table without a column cannot be ranked")
     higher_is_better, tolerance = table.higher_is_better, 0.0
     ahead: Float64 | None = None
-    if method in BY_MATRIX:
+    if method == "test_then_rank":
         if test_matrix is None:
             raise ValueError(f"{method} needs the matrix of significant differences")
-        known, by_wins = has_value(table), method == "test_then_rank"
+        known = has_value(table)
         others = np.asarray(known.all(axis=1) | (missing == "worst"))
-        values = _number_of_wins(test_matrix if by_wins else np.swapaxes(test_matrix, 1, 2), known, others)
-        if by_wins:  # of one team alone 0
-            values = values / max(1, int(others.sum()) - 1)
-        higher_is_better = np.full(len(table.columns), by_wins)
+        values = _number_of_wins(test_matrix, known, others) / max(1, int(others.sum()) - 1)  # of one team alone 0
+        higher_is_better = np.ones(len(table.columns), np.bool_)
     elif needs_units(method):
         units = unit_values(table, method=method, ties=ties, missing=missing)
         values, higher_is_better = aggregate_units(units.by_unit, aggregate), units.higher_is_better
@@ -336,13 +331,11 @@ def rank_teams(
             ahead = lock_pairs(majority_margins(units.by_unit, table.weights)).sum(axis=0).astype(np.float64)
     else:
         values = table.overall
-    ranks = _rank_columns(
-        values, method, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance
-    )
+    ranks = _rank_columns(values, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance)
     combined = _combine_ranks(ranks, method=method, weights=table.weights)
     if ahead is not None:
         combined = np.where(np.isnan(combined), np.nan, ahead)
-    position = _rank_combined(combined, len(table.columns), method=method, ties=ties)
+    position = rank_values(combined, higher_is_better=False, ties=ties, tolerance=SCORE_ROUNDING)
     gaps = find_gaps(table)
     by_gap = method in BY_RANKS_IN_UNITS and missing == "unranked"
     return Ranking(
@@ -377,17 +370,8 @@ def positions_of(
     ...              ties="min", missing="worst").tolist()
     [1.0, 2.0]
     """
-    ranks = _rank_columns(
-        values, method, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance
-    )
+    ranks = _rank_columns(values, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance)
     combined = _combine_ranks(ranks, method=method, weights=weights)
-    return _rank_combined(combined, values.shape[-1], method=method, ties=ties)
-
-
-def _rank_combined(combined: Float64, columns: int, *, method: RankingMethod, ties: Ties) -> Float64:
-    """Rank the combined numbers. Of better_teams in one column they are ranks already, whole numbers."""
-    if method == "better_teams" and columns == 1:
-        return np.round(combined)
     return rank_values(combined, higher_is_better=False, ties=ties, tolerance=SCORE_ROUNDING)
 
 
@@ -454,13 +438,9 @@ def _number_of_wins(matrix: npt.NDArray[np.int8], known: Bool, others: Bool) -> 
 
 
 def _rank_columns(
-    values: Float64, method: RankingMethod, *, higher_is_better: Bool, ties: Ties, missing: Missing, tolerance: float
+    values: Float64, *, higher_is_better: Bool, ties: Ties, missing: Missing, tolerance: float
 ) -> Float64:
-    """Rank the teams in each column, float64 (..., T, K) as the values; NaN for teams that are not ranked.
-
-    Of better_teams, whose values are numbers of better teams, they are one more than these; of a ranked team without a
-    value all that have one are better.
-    """
+    """Rank the teams in each column, float64 (..., T, K) as the values; NaN for teams that are not ranked."""
     absent = np.isnan(values)
     nobody = np.asarray(absent.all(axis=(-2, -1)))
     signed = np.where(higher_is_better, -values, values)
@@ -470,10 +450,7 @@ def _rank_columns(
     )
     ranks = np.swapaxes(by_column, -1, -2)
     ranks[nobody] = np.nan
-    if method != "better_teams":
-        return ranks
-    others = np.asarray((~absent).sum(axis=-2, keepdims=True))
-    return np.where(np.isnan(ranks), np.nan, 1 + np.where(absent, others, values))
+    return ranks
 
 
 def _combine_ranks(ranks: Float64, *, method: RankingMethod, weights: Float64) -> Float64:

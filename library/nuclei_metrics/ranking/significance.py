@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from itertools import pairwise, permutations
+from itertools import count, pairwise, permutations
 from typing import Any, Literal
 
 import numpy as np
@@ -18,18 +18,18 @@ import numpy.typing as npt
 import scipy
 
 from nuclei_metrics.model import Bool, Float64, Int64
-from nuclei_metrics.model.arrays import RandomIntegers, blocks, concatenated
+from nuclei_metrics.model.arrays import blocks, concatenated
+from nuclei_metrics.ranking import sign_flips
 from nuclei_metrics.ranking.methods import number_ties
 
 Int8 = npt.NDArray[np.int8]
 Distribution = Literal["exact", "monte_carlo", "approximation"]
 
 UNITS, TEAMS = 50, 20  # up to here orders are permuted; above, or with more teams, the approximations hold the level
-SUMS = 100_000  # of ranks that are told apart: with more of them they are drawn
-DRAWS = 9_999
-SEED, STREAM = 1, 2  # the bootstrap has streams 0 and 1
+SUMS = 100_000  # of ranks that are told apart; above, the approximations
 AT_LEVEL = 1 + 1e-9  # times the level: probabilities that were added up are equal to it up to here
-Test = Literal["friedman_nemenyi", "wilcoxon_holm", "wilcoxon_one_sided"]
+RankTest = Literal["friedman_nemenyi", "wilcoxon_holm", "wilcoxon_one_sided"]
+Test = Literal["sign_flips"] | RankTest
 NoTest = Literal["one-team", "no-complete-unit", "one-unit"]
 
 VALUE_ROUNDING = 1e-12  # of the largest value: values that differ by less are equal, and so are differences
@@ -48,13 +48,17 @@ class PairwiseTest:
     compared     bool (T,): teams with a value in any unit. The others are in no test: NaN and 0 in their rows
     units        how many units were used: those in which every compared team has a value
     left_out     how many were not
-    statistic    of Friedman: chi-square with (compared teams - 1) degrees of freedom; under every test
+    least_units  of fewer nothing can be significant (``fewest_units``)
+    statistic    of Friedman: chi-square with (compared teams - 1) degrees of freedom; None under ``sign_flips``
     p_value      of it
-    distribution  where that comes from: "exact", "monte_carlo" (orders are drawn), "approximation" (chi-square)
-    pair_distribution  where the p-values of the pairs come from; "exact" only if all of them are
-    mean_ranks   float64 (T,), over the used units; 1 is best, equal values get their average rank
+    distribution  where that comes from: "exact" or "approximation" (chi-square)
+    pair_distribution  where the p-values of the pairs come from; "exact" only if all of them are; "monte_carlo": signs
+                 are drawn
+    mean_ranks   float64 (T,), over the used units, under ``sign_flips`` over those of each team; 1 is best, equal
+                 values get their average rank
     critical_difference  of mean ranks, at the level; None but for ``friedman_nemenyi``, and if nothing can reach it
-    p_values     float64 (T, T), of each pair, corrected for their number; symmetric, with 1 in the diagonal.
+    p_values     float64 (T, T), of each pair, corrected for the number of pairs, under ``sign_flips`` of all columns;
+                 symmetric, with 1 in the diagonal.
                  Under ``wilcoxon_one_sided`` that of "the row is better than the column", not corrected
     better       int8 (T, T): 1 if the row is significantly better than the column, -1 if worse, 0 if neither
     cliques      stretches of teams in the order of their mean ranks, by index: two or more teams of which
@@ -67,6 +71,7 @@ class PairwiseTest:
     compared: Bool
     units: int
     left_out: int
+    least_units: int
     statistic: float | None
     p_value: float | None
     distribution: Distribution | None
@@ -123,19 +128,16 @@ class _SignedRanks:
         return self.differing * (self.differing + 1)
 
 
-def compare_teams(
-    values: Float64, *, higher_is_better: bool, test: Test, level: float, draws: int = DRAWS
-) -> PairwiseTest:
-    """Test the differences between teams.
+def compare_teams(values: Float64, *, higher_is_better: bool, test: RankTest, level: float) -> PairwiseTest:
+    """Test the differences between teams in one column by ranks.
 
     values  float64 (T, G), of each team in each unit; finite, or NaN where there is none
     level   of significance, such as 0.05. A difference is significant if p <= level
-    draws   of the order of the teams in each unit, where ``friedman_nemenyi`` is drawn
 
     friedman_nemenyi    Friedman's test of all teams at once, then Nemenyi's of each pair, from the difference of their
                         mean ranks. Pairs differ only if Friedman's p <= level too (Demsar 2006, JMLR 7:1-30). Two
-                        teams: the exact sign test. Up to 50 units and 20 teams both p-values are those of all
-                        orders of the ranks in each unit, exact or drawn (``rank_sums``), else the approximations
+                        teams: the exact sign test. Of few units and teams both p-values are those of all orders of
+                        the ranks in each unit (``rank_sums``), else the approximations
     wilcoxon_holm       Wilcoxon's signed ranks of each pair, two-sided, corrected by Holm (1979) for the number of
                         pairs. Units in which the two are equal are dropped. Exact if the two differ in up to 50 units,
                         else by the normal approximation with ties, without continuity correction
@@ -172,7 +174,7 @@ def compare_teams(
     by_pairs: Distribution | None = None
     if undefined is None:
         doubled = rank_in_units(cost)
-        chance = rank_sums(doubled, draws=draws)
+        chance = rank_sums(doubled)
         friedman = friedman_test(doubled, chance)
         pairs = _nemenyi(doubled, chance) if test == "friedman_nemenyi" else SIGNED_RANK_TESTS[test](cost)
         by_pairs = pairs.how
@@ -193,6 +195,7 @@ def compare_teams(
         compared=compared,
         units=units,
         left_out=values.shape[1] - units,
+        least_units=fewest_units(test, int(compared.sum()), level),
         statistic=friedman.statistic if friedman else None,
         p_value=friedman.p_value if friedman else None,
         distribution=friedman.how if friedman else None,
@@ -201,8 +204,35 @@ def compare_teams(
         critical_difference=critical,
         p_values=p_values,
         better=better,
-        cliques=_find_cliques(mean_ranks, better),
+        cliques=find_cliques(mean_ranks, better),
     )
+
+
+@lru_cache(maxsize=256)
+def fewest_units(test: Test, teams: int, level: float) -> int:
+    """Return the least number of units with which any two teams can differ significantly, however large the lead is.
+
+    >>> [fewest_units("sign_flips", teams, 0.05) for teams in (2, 10)]
+    [6, 6]
+    >>> [fewest_units("wilcoxon_holm", teams, 0.05) for teams in (2, 4, 10)]
+    [6, 8, 11]
+    >>> [fewest_units("friedman_nemenyi", teams, 0.05) for teams in (2, 4, 10)]
+    [6, 3, 3]
+    """
+    if test == "sign_flips" or teams < 2:
+        return sign_flips.fewest_units(level)
+    return next(units for units in count(2) if _can_differ(test, teams, units, level * AT_LEVEL))
+
+
+def _can_differ(test: Test, teams: int, units: int, level: float) -> bool:
+    """Say whether teams that stand in the same order in every unit differ significantly."""
+    if test != "friedman_nemenyi":
+        pairs = teams * (teams - 1) / 2 if test == "wilcoxon_holm" else 0.5
+        return bool(2.0 ** (1 - units) * pairs <= level)
+    if teams == 2 or _has_few_sums(teams, units):
+        return bool(float(teams * (teams - 1)) ** (1 - units) <= level)
+    friedman = scipy.special.chdtrc(teams - 1, units * (teams - 1))
+    return bool(friedman <= level and critical_difference(teams, units, level) <= teams - 1)
 
 
 def _why_no_test(cost: Float64) -> NoTest | None:
@@ -230,7 +260,7 @@ def ex_aequo_positions(comparison: PairwiseTest) -> Float64:
     return positions
 
 
-def _find_cliques(mean_ranks: Float64, better: Int8) -> tuple[tuple[int, ...], ...]:
+def find_cliques(mean_ranks: Float64, better: Int8) -> tuple[tuple[int, ...], ...]:
     """Find the bars of a critical-difference diagram, ``PairwiseTest.cliques``. Teams without a mean rank are in none.
 
     Under Nemenyi these are all maximal groups of teams that do not differ, since only the difference of mean ranks
@@ -286,7 +316,7 @@ def friedman_test(doubled: Int64, chance: _RankSums | None = None) -> _Friedman:
     statistic = (teams - 1) * spread / possible
     if chance is None:
         return _Friedman(statistic, float(scipy.special.chdtrc(teams - 1, statistic)), "approximation")
-    return _Friedman(statistic, chance.spread_tail(spread), chance.how)
+    return _Friedman(statistic, chance.spread_tail(spread), "exact")
 
 
 def _nemenyi(doubled: Int64, chance: _RankSums | None = None) -> _PairTests:
@@ -300,7 +330,7 @@ def _nemenyi(doubled: Int64, chance: _RankSums | None = None) -> _PairTests:
     ahead = sums - sums[:, None]
     sign = np.sign(ahead).astype(np.int8)
     if chance is not None:
-        return _PairTests(chance.width_tail(np.abs(ahead)), sign, chance.how)
+        return _PairTests(chance.width_tail(np.abs(ahead)), sign, "exact")
     p_values = np.zeros(int(ahead.max()) + 1)
     p_values[ahead[ahead >= 0]] = 1
     distinct = np.flatnonzero(p_values)
@@ -351,7 +381,7 @@ def wilcoxon_holm(cost: Float64) -> _PairTests:
     signed = _rank_pairs(cost)
     p_values = _correct_holm(_two_sided(signed))
     how: Distribution = "exact" if (signed.differing <= EXACT_UNITS).all() else "approximation"
-    return _PairTests(_fill_pairs(p_values, p_values, 1.0), _who_is_ahead(signed), how)
+    return _PairTests(fill_pairs(p_values, p_values, 1.0), _who_is_ahead(signed), how)
 
 
 def wilcoxon_one_sided(cost: Float64) -> _PairTests:
@@ -361,10 +391,10 @@ def wilcoxon_one_sided(cost: Float64) -> _PairTests:
     spread = _standard_deviation(signed)
     first_better = np.where(signed.differing, scipy.special.ndtr((0.5 - more) / spread), 1)
     second_better = np.where(signed.differing, scipy.special.ndtr((0.5 + more) / spread), 1)
-    return _PairTests(_fill_pairs(first_better, second_better, 1.0), _who_is_ahead(signed))
+    return _PairTests(fill_pairs(first_better, second_better, 1.0), _who_is_ahead(signed))
 
 
-SIGNED_RANK_TESTS: dict[Test, Callable[[Float64], _PairTests]] = {
+SIGNED_RANK_TESTS: dict[RankTest, Callable[[Float64], _PairTests]] = {
     "wilcoxon_holm": wilcoxon_holm,
     "wilcoxon_one_sided": wilcoxon_one_sided,
 }
@@ -479,13 +509,13 @@ def exact_tail(pattern: int, number: int) -> Float64:
 def _who_is_ahead(signed: _SignedRanks) -> Int8:
     """Say who of each pair has won more than half of the sum of ranks, as in ``_PairTests.ahead``."""
     ahead = np.sign(2 * signed.doubled_won - signed.doubled_sum)
-    return _fill_pairs(ahead, -ahead, 0.0).astype(np.int8)
+    return fill_pairs(ahead, -ahead, 0.0).astype(np.int8)
 
 
-def _fill_pairs(above: npt.NDArray[Any], below: npt.NDArray[Any], diagonal: float) -> Float64:
+def fill_pairs(above: npt.NDArray[Any], below: npt.NDArray[Any], diagonal: float) -> Float64:
     """Fill a table of teams against teams, float64 (T, T), with values above its diagonal, (P,), and below it.
 
-    >>> _fill_pairs(np.array([1, 2, 3]), np.array([4, 5, 6]), 0).tolist()
+    >>> fill_pairs(np.array([1, 2, 3]), np.array([4, 5, 6]), 0).tolist()
     [[0.0, 1.0, 2.0], [4.0, 0.0, 3.0], [5.0, 6.0, 0.0]]
     """
     teams = (1 + math.isqrt(1 + 8 * len(above))) // 2
@@ -529,15 +559,12 @@ def _begin_groups(ordered: Float64, rounding: float) -> Bool:
 class _RankSums:
     """The sums of ranks of k equally good teams: outcomes with their probabilities, (S,) each.
 
-    how          exact, or drawn (monte_carlo)
     spread       int64, ``sum((2 R - N (k + 1))^2)``, where R are the sums over N units: Friedman's statistic grows
                  with it
     width        int64, twice the largest difference of two sums
-    probability  they add up to 1. Of draws, the observed outcome counts as one more that is as extreme as any, so that
-                 p is (1 + as extreme) / (1 + draws) and never 0 (Phipson & Smyth 2010)
+    probability  they add up to 1
     """
 
-    how: Distribution
     spread: Int64
     width: Int64
     probability: Float64
@@ -553,11 +580,8 @@ class _RankSums:
     def critical_width(self, level: float) -> int | None:
         """The smallest width whose probability is at most the level; None if there is none."""
         widths = np.unique(self.width)
-        enough = widths[(self.width_tail(widths) <= level * AT_LEVEL) & (widths < LARGEST_INT64)]
+        enough = widths[self.width_tail(widths) <= level * AT_LEVEL]
         return int(enough[0]) if len(enough) else None
-
-
-LARGEST_INT64 = np.iinfo(np.int64).max
 
 
 def _tails(outcomes: Int64, probability: Float64, values: Int64) -> Float64:
@@ -568,47 +592,40 @@ def _tails(outcomes: Int64, probability: Float64, values: Int64) -> Float64:
     return np.where(values <= outcomes.min(), 1.0, np.minimum(tail, 1.0))
 
 
-def rank_sums(doubled: Int64, *, draws: int = DRAWS) -> _RankSums | None:
+def rank_sums(doubled: Int64) -> _RankSums | None:
     """Find the distribution of sums of ranks in units with these ties; None where the approximations are used.
 
     doubled  int64 (N, k), twice the ranks of k teams in each unit, average ranks where values are equal
 
-    Two teams: always exact, the sign test. Up to ``UNITS`` units and ``TEAMS`` teams: exact if there are few sums, else
-    ``draws`` orders are drawn. The draw has a seed of its own and is the same on all machines.
+    Two teams: always, the sign test. More: if there are few sums.
 
-    >>> found = rank_sums(np.array([[2, 4], [2, 4], [4, 2], [2, 4]]))
-    >>> found.how, found.width_tail(np.array([4, 8])).round(9).tolist()  # 3 : 1 and 4 : 0
-    ('exact', [0.625, 0.125])
+    >>> rank_sums(np.array([[2, 4], [2, 4], [4, 2], [2, 4]])).width_tail(np.array([4, 8])).round(9).tolist()
+    [0.625, 0.125]
     """
-    units, teams = doubled.shape
-    if teams > 2 and (units > UNITS or teams > TEAMS):
+    teams = doubled.shape[1]
+    if teams > TEAMS:
         return None
     patterns = np.sort(doubled, axis=1)
     patterns = patterns[patterns[:, 0] < patterns[:, -1]]  # where all are equal every order is the same
+    if teams > 2 and not _has_few_sums(teams, len(patterns)):
+        return None
     both_ways = patterns, 2 * (teams + 1) - patterns[:, ::-1]  # the same sums, whether higher or lower is better
     first = min(np.ascontiguousarray(way[np.lexsort(way.T)]).tobytes() for way in both_ways)
-    return _distribution_of(first, len(patterns), teams, draws)
+    return _distribution_of(first, len(patterns), teams)
+
+
+def _has_few_sums(teams: int, units: int) -> bool:
+    """Say whether all sums of ranks can be listed, by about their number without ties."""
+    return units <= UNITS and teams <= TEAMS and teams ** (teams - 2) * units ** (teams - 1) <= SUMS
 
 
 @lru_cache(maxsize=32)
-def _distribution_of(patterns: bytes, units: int, teams: int, draws: int) -> _RankSums:
+def _distribution_of(patterns: bytes, units: int, teams: int) -> _RankSums:
     """Find the distribution for units whose ranks, ascending, are ``patterns``, int64 (units, teams)."""
     ranks = np.frombuffer(patterns, np.int64).reshape(units, teams)
     if units == 0:  # all teams are equal in every unit: there is no order to count, however many teams
-        return _described("exact", np.zeros((1, teams), np.int64), np.ones(1))
-    if teams == 2:
-        return _sign_test(units)
-    if teams ** (teams - 2) * units ** (teams - 1) <= SUMS:  # about the number of sums, if nothing is tied
-        sums, probability = _all_sums(ranks)
-        return _described("exact", sums, probability)
-    sums = _drawn_sums(ranks, draws)
-    distribution = _described("monte_carlo", sums, np.full(draws, 1 / (draws + 1)))
-    return _RankSums(
-        "monte_carlo",
-        np.append(distribution.spread, LARGEST_INT64),
-        np.append(distribution.width, LARGEST_INT64),
-        np.append(distribution.probability, 1 / (draws + 1)),
-    )
+        return _described(np.zeros((1, teams), np.int64), np.ones(1))
+    return _sign_test(units) if teams == 2 else _described(*_all_sums(ranks))
 
 
 def _sign_test(units: int) -> _RankSums:
@@ -616,14 +633,14 @@ def _sign_test(units: int) -> _RankSums:
     won = np.arange(units + 1)
     ahead = np.abs(2 * won - units)
     ways = scipy.special.gammaln(units + 1) - scipy.special.gammaln(won + 1) - scipy.special.gammaln(units - won + 1)
-    return _RankSums("exact", 2 * ahead**2, 2 * ahead, np.exp(ways - units * np.log(2)))
+    return _RankSums(2 * ahead**2, 2 * ahead, np.exp(ways - units * np.log(2)))
 
 
-def _described(how: Distribution, sums: Int64, probability: Float64) -> _RankSums:
+def _described(sums: Int64, probability: Float64) -> _RankSums:
     """Describe outcomes by their doubled sums of ranks, int64 (S, k), which add up to the same in each row."""
     teams = sums.shape[1]
     spread = ((sums - sums.sum(axis=1, keepdims=True) // teams) ** 2).sum(axis=1)
-    return _RankSums(how, spread, sums.max(axis=1) - sums.min(axis=1), probability)
+    return _RankSums(spread, sums.max(axis=1) - sums.min(axis=1), probability)
 
 
 def _all_sums(ranks: Int64) -> tuple[Int64, Float64]:
@@ -643,20 +660,3 @@ def _all_sums(ranks: Int64) -> tuple[Int64, Float64]:
         _, first, index = np.unique(following @ powers, return_index=True, return_inverse=True)
         sums, probability = following[first], np.asarray(np.bincount(index, weights=of_each), np.float64)
     return sums, probability
-
-
-def _drawn_sums(ranks: Int64, draws: int) -> Int64:
-    """Draw the order in each unit, and sum the doubled ranks, int64 (draws, k)."""
-    units, teams = ranks.shape
-    sums = np.zeros((draws, teams), np.int64)
-    for unit, orders in zip(ranks, _drawn_orders(units, teams, draws), strict=True):
-        sums += unit[orders]
-    return sums
-
-
-@lru_cache(maxsize=2)
-def _drawn_orders(units: int, teams: int, draws: int) -> npt.NDArray[np.uint8]:
-    """Draw orders of the teams, uint8 (units, draws, teams)."""
-    words = RandomIntegers(seed=SEED, stream=STREAM)
-    bounds = np.full((draws, teams), 2**32)
-    return np.stack([np.argsort(words.below(bounds), axis=1, kind="stable").astype(np.uint8) for _ in range(units)])

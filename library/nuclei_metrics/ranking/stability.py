@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import scipy
 
 from nuclei_metrics.model import Bool, Float64, Int16, Int32, Int64
 from nuclei_metrics.model.arrays import RandomIntegers, blocks
+from nuclei_metrics.ranking.differences import half_width
 from nuclei_metrics.ranking.methods import find_ties, number_ties, rank_values
 
 RankSamples = Callable[[Int64], Float64]
@@ -456,7 +457,7 @@ def _count_inversions(codes: Int64) -> Int64:
 
 FEWEST_COMMON = 30  # common nuclei
 COMMON_SHARE = 0.7  # of what each of the two matched
-SAMPLES_UP_TO = 10_000
+INTERVAL = 0.95
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -469,7 +470,7 @@ class CommonPairs:
     matched        int64 (T,), reference nuclei that each team matched
     difference     float64 (P, K), measure of the first less that of the second: the mean over the common nuclei of a
                    group, then over the groups that have any. NaN for pairs that are not compared
-    low, high      float64 (P, K), the middle 95 % of it in samples of the groups; NaN if there is one group only
+    low, high      float64 (P, K), its 95 % interval by Student's distribution over these groups; NaN below 5 groups
     """
 
     first: Int64
@@ -482,17 +483,13 @@ class CommonPairs:
     high: Float64
 
 
-def compare_on_common(
-    matched: Bool, measures: Float64, group: Int64, *, groups: int, samples: int, seed: int
-) -> CommonPairs:
+def compare_on_common(matched: Bool, measures: Float64, group: Int64, *, groups: int) -> CommonPairs:
     """Compare all teams in pairs on the reference nuclei that both matched.
 
     matched   bool (T, N), whether a team matched a reference nucleus
     measures  float64 (K, T, N), of the matched nuclei; others are not looked at. NaN leaves the group out
     group     int64 (N,), of each nucleus, from 0 in the order of their names
     groups    how many there are; those without a common nucleus are left out of a mean
-    samples   as many, but at most ``SAMPLES_UP_TO``. They are those of the ranking (``bootstrap_ranks``), the same for
-              both teams of a pair, so that it is the difference that is drawn
 
     A share of exactly 7/10 is enough: ``10 common >= 7 matched``, in whole numbers.
 
@@ -500,16 +497,15 @@ def compare_on_common(
 
     >>> measures = np.array([[np.repeat([0.75, 0.5], [30, 10]), np.repeat([0.5, 1.0], [30, 10])]])
     >>> group = np.repeat([0, 1], [30, 10])
-    >>> found = compare_on_common(np.ones((2, 40), bool), measures, group, groups=2, samples=100, seed=1)
-    >>> found.common.tolist(), found.difference.tolist(), found.low.tolist(), found.high.tolist()
-    ([40], [[-0.125]], [[-0.5]], [[0.25]])
+    >>> found = compare_on_common(np.ones((2, 40), bool), measures, group, groups=2)
+    >>> found.common.tolist(), found.difference.tolist(), found.low.tolist()
+    ([40], [[-0.125]], [[nan]])
     """
     teams, kinds = len(matched), len(measures)
     first, second = np.triu_indices(teams, 1)
     mean_difference, zeroed = np.full((3, len(first), kinds), np.nan), np.where(matched, measures, 0.0)
     number, common = matched.sum(axis=1), np.zeros(len(first), np.int64)
     compared = np.zeros(len(first), np.bool_)
-    weights = draw(groups, samples=min(samples, SAMPLES_UP_TO), seed=seed) if groups > 1 else None
     by_nucleus = np.ascontiguousarray(matched.T.astype(np.float64))
     values = [np.ascontiguousarray(of.T) for of in zeroed]
     for team in range(teams - 1):
@@ -529,30 +525,18 @@ def compare_on_common(
             less = own @ by_nucleus[:, others] - in_group @ values[kind][:, others]
             mean = np.where(size > 0, less / np.maximum(size, 1), np.nan)
             difference[:, kind] = mean[:, rows].T
-        mean_difference[:, of_pair[rows]] = _describe(difference, weights)
+        mean_difference[:, of_pair[rows]] = _describe(difference)
     return CommonPairs(first, second, common, compared, number, *mean_difference)
 
 
-def draw(groups: int, *, samples: int, seed: int) -> Any:
-    """Draw samples of groups: how often each has each group, sparse int64 (S, G)."""
-    (weights,) = draw_units(groups, samples=samples, seed=seed, at_once=samples)
-    return scipy.sparse.csr_array(weights)
-
-
-def _describe(by_group: Float64, weights: Any) -> Float64:
-    """Compute the mean over groups and both ends of its interval in the samples, stacked to float64 (3, P, K).
+def _describe(by_group: Float64) -> Float64:
+    """Compute the mean over groups and both ends of its interval, stacked to float64 (3, P, K).
 
     by_group  float64 (P, K, G), NaN where a pair has no common nucleus in a group
-    weights   sparse int64 (S, G), or None: no interval
-
-    At most 2.5 % of the samples in which a group with common nuclei was drawn are below the interval, and as many
-    above. Its ends are values of samples.
     """
+    known = ~np.isnan(by_group)
+    number = known.sum(axis=2)
     mean = sample_means(by_group, np.ones((1, by_group.shape[2]), np.int64))[0]
-    if weights is None:
-        return np.stack([mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)])
-    drawn = np.sort(sample_means(by_group, weights), axis=0)  # NaN last
-    known = np.count_nonzero(~np.isnan(drawn), axis=0)
-    outside = OUTSIDE * known // OF
-    low, high = (np.take_along_axis(drawn, of[None], axis=0)[0] for of in (outside, known - 1 - outside))
-    return np.stack([mean, low, high])
+    squares = np.where(known, (by_group - mean[..., None]) ** 2, 0.0).sum(axis=2)
+    half = half_width(number, mean, np.sqrt(squares / np.maximum(number - 1, 1)), 1 - INTERVAL)
+    return np.stack([mean, mean - half, mean + half])
