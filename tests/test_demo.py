@@ -149,12 +149,22 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
     assert len(place) == 5 and place["again"] == place["namer"]
     assert "of their outlines" not in told["leaderboard published"]  # with 'weekly', 3 of 10 pairs are
     assert "'again' and 'namer' share 100 % of their outlines" in told["leaderboard suspicion"]
-    assert erratum["before"] == {"challenge": erratum["challenge"], "teams": []}
-    assert "No team has another rank." in told["leaderboard --report"]
+    before, now = ({team["name"]: team for team in document["teams"]} for document in (board, erratum))
+    assert erratum["before"]["reference"] == {"cases": 6, "changed": [cases[0]]}
+    assert erratum["before"]["challenge"] == erratum["challenge"]
+    assert f"The reference has changed in 1 of 6 cases: {cases[0]}." in told["leaderboard --report"]
+    for move in erratum["before"]["teams"]:
+        name = move["name"]
+        assert (move["before"], move["now"]) == (before[name]["position"], now[name]["position"])
+        of_columns = zip(move["scores"], before[name]["columns"], now[name]["columns"], strict=True)
+        assert all((one["before"], one["now"]) == (old["value"], new["value"]) for one, old, new in of_columns)
+        assert any(one["before"] != one["now"] for one in move["scores"])
+    assert erratum["before"]["teams"][0]["name"] == erratum["teams"][0]["name"]
     final = json.loads(Path("final/leaderboard.json").read_text())
     moved = {team["name"]: (team["before"], team["now"]) for team in final["before"]["teams"]}
     now = {team["name"]: team["position"] for team in final["teams"]}
-    assert moved == {name: (place[name], now[name]) for name in place if place[name] != now[name]} != {}
+    assert moved == {name: (place[name], now[name]) for name in place}
+    assert any(before != now for before, now in moved.values())
     last = json.loads(Path("last_out/leaderboard.json").read_text())
     assert len(last["teams"]) == 5
     assert told["verify submissions"].count("same to the byte") == 4 + 5 + 5 + 5

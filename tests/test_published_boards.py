@@ -56,9 +56,16 @@ def scored_again(folder: Path, *more: str) -> Any:
 def test_nobody_moves_where_nothing_was_changed(published: Path, tmp_path: Path, capfd) -> None:
     shutil.copytree(published, tmp_path / "a")
     found, old = scored_again(tmp_path / "a"), board_in(published / "out")
-    assert found["before"] == {"challenge": old["challenge"], "teams": []}
+    before = found["before"]
+    assert before["challenge"] == old["challenge"] and before["reference"]["changed"] == []
+    assert [team["name"] for team in before["teams"]] == [team["name"] for team in old["teams"]]
+    assert all(one["before"] == one["now"] for team in before["teams"] for one in (team, *team["scores"]))
     told = " ".join(capfd.readouterr().out.split())
-    assert "No team has another rank." in told and f"Rules and cases are the same: {old['challenge']['hash']}." in told
+    assert f"Of {len(before['teams'])} teams 0 with another rank, 0 with other scores" in told
+    assert (
+        "The reference files are the same." in told
+        and f"Rules and cases are the same: {old['challenge']['hash']}." in told
+    )
     assert "before" not in old
 
 
@@ -72,7 +79,7 @@ def test_a_changed_rule_is_told_by_both_hashes_with_who_moves(published: Path, t
     found = scored_again(tmp_path / "a", "--report")
     old, now = places_in(tmp_path / "a/out"), places_in(tmp_path / "a/again")
     moved = {team["name"]: (team["before"], team["now"]) for team in found["before"]["teams"]}
-    assert moved == {name: (old.get(name), now.get(name)) for name in old | now if old.get(name) != now.get(name)}
+    assert moved == {name: (old.get(name), now.get(name)) for name in old | now}
     assert moved["late"][0] is None and moved["namer"] == (old["namer"], None) and len(moved) > 2
     hashes = [board_in(tmp_path / "a" / name)["challenge"] for name in ("out", "again")]
     told = " ".join(capfd.readouterr().out.split())
@@ -80,7 +87,9 @@ def test_a_changed_rule_is_told_by_both_hashes_with_who_moves(published: Path, t
         assert hashes[0][key] != hashes[1][key]
         assert f"{what}: {hashes[0][key]} before, {hashes[1][key]} now." in told
     page = (tmp_path / "a/again/leaderboard.html").read_text()
-    assert "Changed ranks" in page and all(f"{len(moved)} teams have another rank" in text for text in (page, told))
+    climbed = sum(before != now for before, now in moved.values())
+    assert all(f"Of {len(moved)} teams {climbed} with another rank" in text for text in (page, told))
+    assert "What has changed" in page
 
 
 def test_stored_results_are_compared_with_a_board_and_scores_with_a_file(published, tmp_path, capfd):
@@ -88,8 +97,15 @@ def test_stored_results_are_compared_with_a_board_and_scores_with_a_file(publish
     rank = ["rank", "--challenge", challenge, "--results", results, "--set", "method=median_of_ranks"]
     assert run([*rank, "--before", str(published / "out"), "--output", str(tmp_path / "median")]) == 0
     old, now = places_in(published / "out"), places_in(tmp_path / "median")
-    moved = {team["name"] for team in board_in(tmp_path / "median")["before"]["teams"]}
-    assert moved == {name for name in old if old[name] != now[name]}
+    before = board_in(tmp_path / "median")["before"]
+    assert {team["name"]: (team["before"], team["now"]) for team in before["teams"]} == {
+        name: (old[name], now[name]) for name in old
+    }
+    assert before["reference"]["changed"] == []
+    (published / "out/reference.json").rename(published / "out/elsewhere")
+    assert run([*rank, "--before", str(published / "out"), "--output", str(tmp_path / "median")]) == 0
+    (published / "out/elsewhere").rename(published / "out/reference.json")
+    assert board_in(tmp_path / "median")["before"]["reference"] is None
     scores = tmp_path / "scores.csv"
     scores.write_text("team,case,group,metric,value\nnamer,a,a,f1,0.5\nfinder,a,a,f1,0.7\n")
     given = ["--scores", str(scores), "--column", "f1:descending", "--output", str(tmp_path / "csv")]

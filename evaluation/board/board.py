@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,20 @@ import numpy as np
 from evaluation.board import document, matched_nuclei, ranked_table
 from evaluation.board import rules as ranking_rules
 from evaluation.board.score_csv import ScoresInFile, UnitKind, metrics_in, read_scores
-from evaluation.board.stored import RESULTS, Unranked, read_board, read_metrics, score_or_nan
+from evaluation.board.stored import (
+    REFERENCE_FILE,
+    RESULTS,
+    Unranked,
+    read_board,
+    read_metrics,
+    read_reference_hashes,
+    score_or_nan,
+)
 from evaluation.board.team_scores import TeamScores, floor_values, groups_of, plan_columns, score_table
-from evaluation.board.teams import Note, ResultFolder, score_teams
+from evaluation.board.teams import Note, ResultFolder, reference_hashes, score_teams
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
-from evaluation.files.results.documents import ABSENT, Ranks, identity, number, software
+from evaluation.files.results.documents import ABSENT, Ranks, as_json, identity, number, software
 from evaluation.files.results.files import write_atomically
 from evaluation.findings import Finding, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
@@ -59,12 +67,13 @@ def score_and_rank(
     """Score all teams of a folder, as far as it is not done, and rank them.
 
     executor  works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
-    before    an older board, its folder or its leaderboard.json: who moves is told
+    before    an older board, its folder or its leaderboard.json: what differs is told
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
     """
     old = _older_board(before)
     challenge, rules = ranking_rules.load_ranked(challenge_folder)
+    hashes = reference_hashes(challenge_folder, challenge)
     columns = plan_columns(challenge, rules.columns)
     scored = score_teams(
         challenge_folder,
@@ -79,7 +88,8 @@ def score_and_rank(
     )
     board = board_of_challenge(challenge, rules, scored.scores, scored.unranked, scored.findings)
     objects = {team.name: output / RESULTS / team.name / "objects.csv" for team in board.teams}
-    board = _with_moves(board, old)
+    write_atomically(output / REFERENCE_FILE, as_json({"format_version": 1, "cases": hashes}))
+    board = _with_moves(board, old, hashes, challenge)
     return with_pairs(board, challenge, rules, objects)
 
 
@@ -93,23 +103,61 @@ def rank_folder(challenge_folder: Path, results: ResultFolder, settings: Mapping
     return with_pairs(board, challenge, rules, results.objects())
 
 
-def _older_board(path: Path | None) -> dict[str, Any] | None:
-    """Read a leaderboard.json that was written before. Raises WrongUsage."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Older:
+    """A leaderboard.json that was written before, and the hashes of the reference beside it, if there are any."""
+
+    document: Mapping[str, Any]
+    hashes: Mapping[str, str] | None
+
+
+def _older_board(path: Path | None) -> _Older | None:
+    """Read a board that was written before. Raises WrongUsage."""
     with faults_as(WrongUsage):
-        return None if path is None else read_board(path)
+        return None if path is None else _Older(read_board(path), read_reference_hashes(path))
 
 
-def _with_moves(board: document.Board, old: Mapping[str, Any] | None) -> document.Board:
-    """Add to a board which teams stand elsewhere than on an older one."""
-    if old is None:
+def _with_moves(
+    board: document.Board,
+    older: _Older | None,
+    hashes: Mapping[str, str] | None = None,
+    challenge: Challenge | None = None,
+) -> document.Board:
+    """Add to a board the places and scores of all teams on an older one, and the cases whose reference has changed.
+
+    hashes  of the reference now; None: not known
+    """
+    if older is None:
         return board
-    before = {team["name"]: team["position"] for team in old["teams"]}
-    now = {team.name: number(team.position) for team in board.teams}
-    names = [*now, *sorted(before.keys() - now.keys())]
-    moves = [
-        document.Move(name, before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)
-    ]
-    return replace(board, before=document.OlderBoard(old["challenge"], moves))
+    before = {team["name"]: team for team in older.document["teams"]}
+    now = {team.name: team for team in board.teams}
+    moves = []
+    for name in [*now, *sorted(before.keys() - now.keys())]:
+        old, new = before.get(name), now.get(name)
+        old_values = {cell["path"]: cell["value"] for cell in old["columns"]} if old else {}
+        new_values = {cell.path: number(cell.value) for cell in new.columns} if new else {}
+        scores = [
+            document.ScoreChange(column.path, old_values.get(column.path), new_values.get(column.path))
+            for column in board.columns
+        ]
+        places = old["position"] if old else None, number(new.position) if new else None
+        moves.append(document.Move(name, *places, scores))
+    reference = _changed_reference(older.hashes, hashes, challenge)
+    return replace(board, before=document.OlderBoard(older.document["challenge"], reference, moves))
+
+
+def _changed_reference(
+    before: Mapping[str, str] | None, now: Mapping[str, str] | None, challenge: Challenge | None
+) -> document.ReferenceChange | None:
+    """Find the cases whose reference files differ, by the names that may be published; None: not known."""
+    if before is None or now is None or challenge is None:
+        return None
+    names = tuple(now)
+    changed = [before.get(name) != now[name] for name in names]
+    public = _public_names(challenge, names, "cases")
+    return document.ReferenceChange(
+        len(names), [name for name, is_changed in zip(public, changed, strict=True) if is_changed]
+    )
 
 
 def with_pairs(
@@ -190,7 +238,7 @@ def rank_given(
 ) -> document.Board:
     """Rank the teams of a folder of results, or of a CSV file. Raises WrongUsage, ChallengeBroken.
 
-    before  an older board, its folder or its leaderboard.json: who moves is told
+    before  an older board, its folder or its leaderboard.json: what differs is told
 
     Without a challenge the columns of a CSV file must be given; the rules are then sum_of_ranks, ties "min", level 0.05
     but for what ``settings`` change.
@@ -203,7 +251,9 @@ def rank_given(
         if challenge_folder is None:
             raise WrongUsage(fault("missing-option", "--challenge", wording="no-challenge-of-results"))
         _refuse_columns(columns, "--results")
-        return _with_moves(rank_folder(challenge_folder, ResultFolder(results), changes), old)
+        board = rank_folder(challenge_folder, ResultFolder(results), changes)
+        hashes = read_reference_hashes(results) or read_reference_hashes(results.resolve().parent)  # out, out/results
+        return _with_moves(board, old, hashes, Challenge.load(challenge_folder))
     assert scores is not None
     challenge, rules = rules_of_scores(challenge_folder, scores, columns, changes)
     in_file = read_scores(scores, rules, unit=unit, challenge=challenge)

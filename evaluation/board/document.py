@@ -234,18 +234,35 @@ class _BoardGaps:
     teams: list[_LackingTeam]
 
 
-class Move(NamedTuple):
-    """A team that stands elsewhere than on an older board; None: it has no place there."""
+class ScoreChange(NamedTuple):
+    """The value of a team in a column of this board, on an older one and now."""
 
-    name: str
+    path: str
     before: float | None
     now: float | None
 
 
+class Move(NamedTuple):
+    """The place of a team on an older board and on this one, and its scores; None: it has none there."""
+
+    name: str
+    before: float | None
+    now: float | None
+    scores: list[ScoreChange]
+
+
+class ReferenceChange(NamedTuple):
+    """The cases whose reference files differ from those of an older board; a file with all cases is one of them."""
+
+    cases: int
+    changed: list[str]
+
+
 class OlderBoard(NamedTuple):
-    """The challenge of an older board, and the teams that stand elsewhere now."""
+    """The challenge of an older board, and the teams of both. ``reference``: None if its files are not known."""
 
     challenge: Mapping[str, Any] | None
+    reference: ReferenceChange | None
     teams: list[Move]
 
 

@@ -17,12 +17,12 @@ from pydantic import BaseModel, ValidationError
 from evaluation.challenge import LimitRules
 from evaluation.files.decoding.csv import Table, read_table
 from evaluation.files.decoding.json import check_keys, read_json, read_whole_text, resting_collector
-from evaluation.files.results.documents import DetailsFile, LeaderboardFile, MetricsFile
+from evaluation.files.results.documents import DetailsFile, LeaderboardFile, MetricsFile, ReferenceFile
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
 from nuclei_metrics.model import Bool
 
-KEY_FILE, RESULTS = "key.json", "results"
+KEY_FILE, RESULTS, REFERENCE_FILE = "key.json", "results", "reference.json"
 RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
 HASH_BYTES = 1 << 20
 KEY_FILE_BYTES = 1 << 20
@@ -91,6 +91,18 @@ def read_board(path: Path) -> dict[str, Any]:
     """Read a leaderboard.json, or that of a folder, as ``read_document`` does."""
     path = path / "leaderboard.json" if path.is_dir() else path
     return read_document(path, LeaderboardFile, where=quote(path.name))
+
+
+def read_reference_hashes(board: Path) -> dict[str, str] | None:
+    """Read the hashes of the reference files of each case beside a leaderboard.json, or in its folder; None: unknown.
+
+    Raises InputFault as ``read_document``.
+    """
+    path = (board if board.is_dir() else board.parent) / REFERENCE_FILE
+    if not path.is_file():
+        return None
+    hashes: dict[str, str] = read_document(path, ReferenceFile, where=quote(path.name))["cases"]
+    return hashes
 
 
 def read_document(path: Path, form: type[BaseModel], *, where: str) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -43,7 +43,7 @@ from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_then
 from evaluation.scoring.workers import Job, Progress, run_job, run_jobs
 
-OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisation")}
+OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "reference")}
 SUFFIXES = (".zip", ".csv")
 
 TeamOutcome = Literal["scored", "kept", "not ranked"]
@@ -264,16 +264,49 @@ def challenge_key(folder: Path, challenge: Challenge) -> str:
     store.add_text(
         digest, __version__, challenge.hash, challenge.model_dump_json(exclude={"ranking", "audit", "publish"})
     )
+    with _reference_read():
+        _add_files(digest, folder, sorted(reference_names(challenge, folder)))
+    return digest.hexdigest()
+
+
+def reference_hashes(folder: Path, challenge: Challenge) -> dict[str, str]:
+    """Hash the reference files of each case, by its name; of a file that has all cases there is one hash, of "".
+
+    A hash of few numbers tells the numbers, so these are for organisers only. Raises ChallengeBroken.
+    """
+    with _reference_read():
+        if challenge.reference.is_shared:
+            names = {"": sorted(reference_names(challenge, folder))}
+        else:
+            names = {
+                case.name: sorted(name for file in reference_files(challenge, folder, case) for name in file.names)
+                for case in challenge.cases
+            }
+        return {case: _hash_of_files(folder, of_case) for case, of_case in names.items()}
+
+
+def _hash_of_files(folder: Path, names: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    _add_files(digest, folder, names)
+    return digest.hexdigest()
+
+
+def _add_files(digest: Any, folder: Path, names: Sequence[str]) -> None:
+    for name in names:
+        with (folder / name).open("rb") as stream:
+            store.add_file(digest, name, stream)
+
+
+@contextmanager
+def _reference_read() -> Iterator[None]:
+    """Raise ChallengeBroken for a reference that cannot be read."""
     try:
-        for name in sorted(reference_names(challenge, folder)):
-            with (folder / name).open("rb") as stream:
-                store.add_file(digest, name, stream)
+        yield
     except InputFault as refusal:
         raise ChallengeBroken(*refusal.findings) from refusal
     except OSError as error:
         why = (error.strerror or "not readable").lower()
         raise ChallengeBroken(fault("missing-file", CHALLENGE_FILE, wording="no-reference", got=why)) from None
-    return digest.hexdigest()
 
 
 def reference_names(challenge: Challenge, folder: Path) -> set[str]:

@@ -63,7 +63,7 @@ RulesFolder = challenge_option("Folder with challenge.toml and cases.csv.", requ
 ReferenceFolder = challenge_option("Folder with challenge.toml, cases.csv, reference.", required=True)
 Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that scores the cases.")
 Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
-Before = path_option("--before", "An older leaderboard (folder or leaderboard.json): whose rank changes?")
+Before = path_option("--before", "An older leaderboard (folder or leaderboard.json): what has changed?")
 
 
 def page_option(name: str, help: str = "Write {}.html as well, to be opened in a browser.") -> Decorator:

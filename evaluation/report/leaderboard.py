@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 
@@ -96,23 +96,52 @@ def verdict_section(document: Document) -> page.Section:
 
 
 def _moves_section(document: Document) -> list[page.Section]:
-    """List the teams whose rank differs from that on an older board, and say whether the rules are the same."""
+    """Show the ranks and scores of all teams on an older board and now, and say what else has changed."""
     before = document.get("before")
     if before is None:
         return []
-    moved, lines = before["teams"], []
+    lines = [_about_reference(before["reference"])]
     for key, what in (("hash", "Rules and cases"), ("ranking_hash", "Rules of the ranking")):
         old, now = ((challenge or {}).get(key) for challenge in (before["challenge"], document["challenge"]))
         if old != now:
             lines.append(f"{what}: {old or 'not known'} before, {now or 'not known'} now.")
         elif now:
             lines.append(f"{what} are the same: {now}.")
-    first: page.Block = page.Text(("No team has another rank.",))
-    if moved:
-        caption = counted(len(moved), "team has another rank", "teams have another rank")
-        first = tables.table_of("moves-table", caption, ("name", "before", "now"), moved)
-    blocks = (first, page.Text(tuple(lines)))
-    return [page.Section("moves", "Changed ranks", blocks, "This board beside an older one.")]
+    teams, titles = before["teams"], _column_titles(document)
+    moved = sum(team["before"] != team["now"] for team in teams)
+    changed = sum(any(score["before"] != score["now"] for score in team["scores"]) for team in teams)
+    records = [
+        {
+            "team": team["name"],
+            "rank": _change_cell(team, tables.rank_text),
+            **{title: _change_cell(one, tables.decimal) for title, one in zip(titles, team["scores"], strict=True)},
+        }
+        for team in teams
+    ]
+    caption = f"Of {counted(len(teams), 'team')} {moved:,} with another rank, {changed:,} with other scores"
+    blocks: list[page.Block] = [page.Text(tuple(lines))]
+    if records:
+        note = "Before → now; one number: the same to the digits that are shown."
+        blocks.append(tables.table_of("moves-table", caption, [*records[0]], records, rest=TABLE_OF_TEAMS, note=note))
+    return [page.Section("moves", "What has changed", tuple(blocks), "This board beside an older one.")]
+
+
+def _about_reference(reference: Document | None) -> str:
+    if reference is None:
+        return "Whether the reference has changed is not known: it takes the reference.json beside each board."
+    changed = reference["changed"]
+    if not changed:
+        return "The reference files are the same."
+    if changed == [""]:
+        return "The reference has changed."
+    where = f"{len(changed):,} of {counted(reference['cases'], 'case')}: {tables.name_some(changed)}"
+    return f"The reference has changed in {where}."
+
+
+def _change_cell(change: Document, text: Callable[[float | None], str]) -> page.Cell:
+    """Write a number before and now; once if it is the same."""
+    before, now = (text(change[when]) for when in ("before", "now"))
+    return page.Cell(change["now"], now if before == now else f"{before} → {now}")
 
 
 def board_table(document: Document) -> page.Table:

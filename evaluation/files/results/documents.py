@@ -534,6 +534,12 @@ class LeaderboardFile(_Open):
     findings: list[str]
 
 
+class ReferenceFile(_Open):
+    """reference.json beside a leaderboard: the hash of the reference files of each case. For organisers."""
+
+    cases: dict[str, str]
+
+
 class StudyFile(_Open):
     """What audit.json and sensitivity.json begin with; only the page of each reads more of them."""
 
