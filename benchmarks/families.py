@@ -11,11 +11,11 @@ import numpy as np
 from evaluation import Challenge
 from evaluation.challenge.matching_rules import Sides
 from evaluation.challenge.rules import ConfidenceRules
-from evaluation.scoring.from_arrays import instances_and_overlaps
 from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.score import Result, case_table, confidence_intervals, summarise
 from nuclei_metrics.instances.prepare import PreparedReference
+from nuclei_metrics.matching.table import instances_and_overlaps
 from nuclei_metrics.metrics import FAMILIES, Metric, metrics_of
 from nuclei_metrics.metrics.counts import class_counts
 from nuclei_metrics.model import Case, CaseResult, CaseTable, Interval, LabelMaps, MetricScores, Region
@@ -62,7 +62,8 @@ def score_families(images: Sequence[LabelMaps]) -> Result:
     none = Region(np.empty(0, np.int64), np.empty(0, np.int64))
     matched = []
     for place, maps in enumerate(images):
-        reference, prediction, table = instances_and_overlaps(maps, with_runs=True)
+        classes = maps.reference_class, maps.prediction_class
+        reference, prediction, table = instances_and_overlaps(maps.reference, maps.prediction, *classes, with_runs=True)
         confidence = random.random(len(prediction)).astype(np.float32)
         of_classes = random.dirichlet(np.ones(classes), len(prediction)).astype(np.float32)
         prediction = dataclasses.replace(prediction, probability=confidence, class_probability=of_classes)

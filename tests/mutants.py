@@ -36,7 +36,12 @@ COPIED = (
     "pyproject.toml",
     "README.md",
 )
-ENGINE = {path.parent.name for path in ROOT.glob("library/nuclei_metrics/*/__init__.py")}
+PACKAGES = ("library/nuclei_metrics", "evaluation")
+TESTS = {
+    path.stem: str(path.relative_to(ROOT))
+    for part in ("", "library")
+    for path in (ROOT / part / "tests").glob("test_*.py")
+}
 CPU_SECONDS = 900  # a mutant may never end
 PYTEST = """\
 import sys, pytest
@@ -60,7 +65,8 @@ class Mutant:
 
     @property
     def path(self) -> str:
-        return f"{'library/nuclei_metrics' if self.file.split('/')[0] in ENGINE else 'evaluation'}/{self.file}"
+        package = next((name for name in PACKAGES if (ROOT / name / self.file).is_file()), "evaluation")
+        return f"{package}/{self.file}"
 
     def __str__(self) -> str:
         return f"{self.path}: {shown(self.old)} -> {shown(self.new)}"
@@ -73,7 +79,7 @@ class Mutant:
         found = path.read_text().count(self.old)
         if found != 1:
             return f"the old text is there {found} times"
-        lost = [name for name in self.tests if not (root / "tests" / f"test_{name}.py").is_file()]
+        lost = [name for name in self.tests if f"test_{name}" not in TESTS]
         return f"no such tests: {', '.join(lost)}" if lost else ""
 
 
@@ -276,7 +282,7 @@ MUTANTS: Sequence[Mutant] = [
     *of("metrics/metric.py", "metrics metric_properties",
         ('code("no-instances"), code("no-reference")', 'code("no-reference"), code("no-instances")'),
         ("number += defined", "number += 1")),
-    *of("scoring/measure.py", "boundaries",
+    *of("measure.py", "boundaries",
         ("np.floor(tolerances + 0.5)", "np.floor(tolerances)"),
         ("measured[index][name][part] = values", "measured[index][name][: last - first] = values"),
         ("(side, border=border)", '(side, border="open")'),
@@ -491,13 +497,14 @@ def copy_repository(folder: Path) -> Path:
 
 def run_tests(copy: Path, names: Sequence[str]) -> tuple[int, str]:
     """The exit code of pytest and what it printed."""
-    paths = [f"tests/test_{name}.py" for name in names]
+    paths = [TESTS[f"test_{name}"] for name in names]
     environment = {
         **os.environ,
         "PYTHONPATH": f"{copy}:{copy / 'library'}:{copy / 'tests'}",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    fast = () if SLOW & {Path(path).name for path in paths} else ("--fast",)  # which would leave out all of them
+    slow, application = SLOW & {Path(path).name for path in paths}, any(path.startswith("tests/") for path in paths)
+    fast = ("--fast",) if application and not slow else ()  # which would leave out all slow ones
     options = ("-x", "-q", *fast, "-p", "no:cacheprovider", "--no-header", "--tb=line")
     command = [sys.executable, "-P", "-c", PYTEST, *options, *paths]
     done = run_in_group(command, cpu_seconds=CPU_SECONDS, cwd=copy, env=environment)

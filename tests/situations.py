@@ -278,6 +278,18 @@ WHAT_WHEN: dict[str, str] = {
     "objects.f1": "no-instances 0 0 0 2/3 2/3 1 1 points-only 2/3",
     "objects.dice": "no-instances 0 0 0 3/4 3/4 1 1 points-only 10301/15120",
     "objects.hausdorff_px": "no-instances no-prediction no-reference 3 3/4 3/4 0 0 points-only 529/378",
+    # partition: of the pairs of pixels of the reference 130 share a nucleus (20 + 72 and 12 + 20 + 6), 84 a prediction
+    # (6 + 30 and 6 + 6 + 2 + 12, and 20 + 2 of the 5 and 2 px without one), 64 both (6 + 2 + 30 + 6 and 6 + 6 + 2 + 6)
+    "partition.seg": "no-instances 0 no-reference 0 1 1/2 1 1 points-only 31/60",
+    "partition.adapted_rand_error": "no-instances 0 no-reference 0 0 0 0 0 points-only 43/107",
+    "partition.adapted_rand_precision": "no-instances 1 no-reference 1 1 1 1 1 points-only 16/21",
+    "partition.adapted_rand_recall": "no-instances 1 no-reference 1 1 1 1 1 points-only 32/65",
+    # of the 28 px: splits cost 10 log2(5) - 2, merges 5 log2(5) - 6 log2(3) + 8
+    "partition.vi_split": "no-instances 0 no-reference 0 0 0 0 0 points-only log2(9765625/4)/28",
+    "partition.vi_merge": "no-instances 0 no-reference 0 0 0 0 0 points-only log2(800000/729)/28",
+    "partition.variation_of_information": (
+        "no-instances 0 no-reference 0 0 0 0 0 points-only log2(1953125000000/729)/28"
+    ),
     # counting: one image has no spread; the two of the ordinary case have 1, 3 lymphocytes (predicted 1, 4) and 1, 2
     # tumor cells (2, 1)
     "counting.r2": "constant-reference " * 9 + "-5/4",
@@ -307,9 +319,10 @@ def number(word: str) -> float | None:
         whole, _, rest = word[1:].partition("-")
         roots, _, parts = rest.partition("r)/")
         return (int(whole) - int(roots) * math.sqrt(2)) / int(parts)
-    if word.startswith("ln("):
-        of, _, parts = word[3:].partition(")/")
-        return math.log(Fraction(of)) / int(parts)
+    for name, log in (("ln(", math.log), ("log2(", math.log2)):
+        if word.startswith(name):
+            of, _, parts = word.removeprefix(name).partition(")/")
+            return log(Fraction(of)) / int(parts)
     if word.startswith("sqrt("):
         return math.sqrt(Fraction(word[5:-1]))
     return float(Fraction(word)) if word.lstrip("-")[0].isdigit() else None

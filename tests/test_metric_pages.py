@@ -22,7 +22,6 @@ from evaluation.findings.metric_pages import (
     known_words,
     metrics_by_page,
     page_of,
-    page_text,
     pages_of,
     properties,
     section,
@@ -34,6 +33,7 @@ from evaluation.findings.metric_pages import (
 )
 from nuclei_metrics.metrics import FAMILIES
 from nuclei_metrics.metrics.metric import STANDARD_RANGE, Empty
+from nuclei_metrics.papers import table_text
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = list(metrics_by_page())
@@ -109,7 +109,7 @@ READINGS = {
 
 
 def test_the_readings_of_ap_and_map_are_those_that_were_worked_out_by_hand() -> None:
-    table = page_text("names").partition("### Readings of AP and mAP")[2]
+    table = table_text().partition("### Readings of AP and mAP")[2]
     assert set(re.findall(r"`([a-z]+\.[^`]+)`", table)) == set(READINGS)
     for path, by_hand in READINGS.items():
         named = path.replace("<class>", "lymphocyte")
@@ -118,7 +118,7 @@ def test_the_readings_of_ap_and_map_are_those_that_were_worked_out_by_hand() -> 
 
 
 def test_the_paths_that_are_given_for_names_in_papers_have_pages() -> None:
-    paths = re.findall(r"`([a-z]+\.[^`]+)`", page_text("names"))
+    paths = re.findall(r"`([a-z]+\.[^`]+)`", table_text())
     assert len(paths) > 40
     assert [path for path in paths if page_of(path) is None] == []
 

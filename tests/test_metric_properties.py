@@ -222,7 +222,7 @@ def test_the_best_value_is_within_the_bounds_and_the_worst_one_is_a_bound() -> N
         metric = metrics()[path]
         if metric.better == "lower":
             assert metric.lowest == 0.0, path
-            bounded = ("covered", "overall")
+            bounded = ("covered", "overall", "partition")
             assert metric.highest == math.inf or metric.family in bounded, path
             assert metric.worst in ("diagonal_px", "diagonal_um", None) or metric.worst == metric.highest, path
         else:
@@ -364,6 +364,8 @@ ACROSS_IMAGES = {  # what is counted by image, or looked for in it
     "curves.sensitivity": "false positives per image",
     "curves.per_class.froc": "false positives per image",
     "objects.hausdorff_px": "an object without a best one looks for the nearest in its image",
+    "partition.adapted_rand": "pixels without a prediction are a part of their image",
+    "partition.v": "pixels without a prediction are a part of their image",
     "counting.": "errors in the number of nuclei are those of images",
 }
 
@@ -426,6 +428,10 @@ BETTER_OR_WORSE = {  # before, with one more error
         ("aa........ aa........", "aa........ aa.......b"),
         ("aaaaaaaaa.C. aaaaa.....C.", "aaaaaaaaa.C. aaaaa.....Cb"),
     ),
+    **{
+        (page, "missed"): (("aaaa.bb... aaaa......", "aaaa.bb.cc aaaa......"), ("aa... bc...", "aa.dd bc..."))
+        for page in ("partition.adapted_rand", "partition.variation_of_information")
+    },
     **{
         (page, kind): (worse, better)
         for page in ("counting.mean_absolute_error", "counting.per_class.mean_absolute_error")

@@ -25,10 +25,11 @@ from evaluation import (
     score_submission,
 )
 from evaluation.files.results.documents import as_json
-from evaluation.scoring import measure as measuring
 from evaluation.scoring import street as pipeline
 from evaluation.scoring.from_arrays import count_label_maps
 from evaluation.scoring.match import match_case
+from evaluation.scoring.measure import measure_cases
+from nuclei_metrics import measure
 from nuclei_metrics.instances.prepare import PreparedReference, apply_ignore_region, prepare_reference
 from nuclei_metrics.instances.runs import union_region
 from nuclei_metrics.model import Instances, LabelMaps, Outlines, Region
@@ -299,10 +300,10 @@ def test_images_measured_together_are_measured_as_if_alone(monkeypatch):
     images = [draw_label_maps(rng, (150, 130), 12, Mistakes(grow_px=1, missed=0.1, shift_px=1)) for _ in range(5)]
     alone = [count_label_maps([maps])[0] for maps in images]
     for pairs in (1, 7, 2048):
-        monkeypatch.setattr(measuring, "OUTLINES_AT_ONCE", pairs)
+        monkeypatch.setattr(measure, "OUTLINES_AT_ONCE", pairs)
         for one, together in zip(alone, count_label_maps(images), strict=True):
-            for measure in ("hausdorff_px", "hausdorff95_px"):
-                assert one.measures[measure].tolist() == together.measures[measure].tolist()
+            for name in ("hausdorff_px", "hausdorff95_px"):
+                assert one.measures[name].tolist() == together.measures[name].tolist()
 
 
 def test_leaving_out_a_hard_case_of_a_patient_does_not_pay():
@@ -382,7 +383,7 @@ def test_a_perfect_submission_is_perfect_under_every_policy(overlap, policy, fra
     )
     result = pipeline.summarise(
         rules_of_challenge,
-        measuring.measure_cases(rules_of_challenge, [match_case(rules_of_challenge, case, reference, handed_in)]),
+        measure_cases(rules_of_challenge, [match_case(rules_of_challenge, case, reference, handed_in)]),
     )
     assert result.value("detection.f1.pooled") == 1.0
     assert result.value("segmentation.iou.pooled") == 1.0

@@ -25,13 +25,13 @@ from evaluation.files.results import __version__
 from evaluation.files.results.documents import DECIMALS, encoded, identity, rounded_list
 from evaluation.findings import Finding, counted, fault, percent, quote
 from evaluation.findings.errors import InputFault, WrongUsage
-from evaluation.scoring.measure import measure_outlines, outlined_image
 from evaluation.scoring.rasterise import of_every_case
 from evaluation.scoring.read import read_reference
 from evaluation.scoring.workers import Progress, run_job
 from nuclei_metrics.instances import runs
 from nuclei_metrics.instances.prepare import PreparedReference, apply_ignore_region
 from nuclei_metrics.matching import overlap_table
+from nuclei_metrics.measure import measure_outlines, outlined_image
 from nuclei_metrics.metrics.counts import overlap_measures
 from nuclei_metrics.model import Bool, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
 from nuclei_metrics.model.arrays import concatenated

@@ -18,6 +18,7 @@ from typing import Any
 from nuclei_metrics.metrics import METRIC_FAMILIES
 from nuclei_metrics.metrics.metric import Effect, Metric
 from nuclei_metrics.model import AGGREGATIONS, OF_STRATA, UNDEFINED_REASONS, WORST_GROUP
+from nuclei_metrics.papers import pages_of_word, plain_word, readings, readings_of, table_text
 
 DOCUMENT = "docs/metrics.md"
 EFFECTS: Mapping[Effect, str] = {
@@ -113,14 +114,14 @@ SECTION = re.compile(
 )
 
 
-def page_text(file: str) -> str:
+def _page_text(file: str) -> str:
     return resources.files("evaluation.findings").joinpath("pages", f"{file}.md").read_text("utf-8")
 
 
 @cache
 def words_of(family: str) -> tuple[str, str, Mapping[str, _PageSection]]:
     """The title of a family, what all of its pages say, and the section of each page."""
-    head, *sections = page_text(family).split("\n## ")
+    head, *sections = _page_text(family).split("\n## ")
     title, _, text = head.removeprefix(f"# {family}: ").partition("\n\n")
     pages = (section.partition("\n") for section in sections)
     return title, text.strip(), {page: _section_of(content) for page, _, content in pages}
@@ -149,7 +150,7 @@ def section(page: str) -> _PageSection:
 @cache
 def sources() -> Mapping[str, str]:
     """The literature, by the names that sections call it by."""
-    return dict(re.findall(r"^- ([^:]+): (.+)$", page_text("sources"), re.MULTILINE))
+    return dict(re.findall(r"^- ([^:]+): (.+)$", _page_text("sources"), re.MULTILINE))
 
 
 def docstring(metric: Metric) -> str:
@@ -204,19 +205,17 @@ def word_text(word: str) -> str:
 
     A word of one metric gives its page; of several, a line for each, and what papers mean by it.
     """
-    wanted = _plain_word(word)
-    family = next((name for name in METRIC_FAMILIES if _plain_word(name) == wanted), None)
-    pages = pages_of(family) if family else [page for page in metrics_by_page() if wanted in _words_of_page(page)]
-    rows = [(kind, cells) for kind, cells in _rows_of_names() if wanted in map(_plain_word, cells[0].split(", "))]
+    family = next((name for name in METRIC_FAMILIES if plain_word(name) == plain_word(word)), None)
+    pages, rows = pages_of(family) if family else pages_of_word(word), readings_of(word)
     if len(pages) == 1 and not rows:
         return terminal_page(pages[0])
     parts = ["# {}: {}\n\n{}".format(family, *words_of(family))] if family else []
     if rows:
-        readings = "\n".join(
-            f"- {what}{''.join(f' ({source})' for source in who)}: {path}" for _, (_, what, *who, path) in rows
-        )
-        parts.append(f"# {word} in papers\n\n{readings}\n\nThis list: {DOCUMENT}#{anchor(rows[0][0])}")
-    if pages:
+        listed = "\n".join(f"- {row.what}{f' ({row.who})' if row.who else ''}: {row.here}" for row in rows)
+        parts.append(f"# {word} in papers\n\n{listed}\n\nThis list: {DOCUMENT}#{anchor(rows[0].heading)}")
+    if len(pages) == 1:
+        parts.append(terminal_page(pages[0]))
+    elif pages:
         parts.append("\n".join(["Pages that 'evaluation explain' prints:", *_summaries(pages)]))
     return "\n\n".join(parts)
 
@@ -224,53 +223,13 @@ def word_text(word: str) -> str:
 def known_words() -> list[str]:
     """All words that ``word_text`` knows."""
     of_pages = [page.rpartition(".")[2] for page in metrics_by_page()]
-    of_papers = [_without_tags(name) for _, cells in _rows_of_names() for name in cells[0].split(", ")]
+    of_papers = [name for row in readings() for name in row.names]
     return [*METRIC_FAMILIES, *dict.fromkeys([*of_pages, *of_papers])]
-
-
-def _words_of_page(page: str) -> set[str]:
-    """The name of a metric as a word: ``hausdorff_px`` and ``hausdorff`` of segmentation.hausdorff_px."""
-    name = page.rpartition(".")[2]
-    return {
-        _plain_word(name),
-        _plain_word(re.sub("_(px|um)$", "", name)),
-        _plain_word(re.sub("_(at|range)$", "", name)),
-        _plain_word(page),
-    }
-
-
-@cache
-def _rows_of_names() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The rows of the tables of names in papers: the heading of the table, and the cells."""
-    rows, heading = [], ""
-    for line in page_text("names").splitlines():
-        if line.startswith("#"):
-            heading = line.strip("# ")
-        elif line.startswith("| ") and not line.startswith(("| ---", "| in papers")):
-            rows.append((heading, tuple(_without_tags(cell) for cell in line.strip("| ").split(" | "))))
-    return tuple(rows)
-
-
-def _without_tags(text: str) -> str:
-    """
-    >>> _without_tags("F1<sub>agg</sub><sup>0.5</sup>")
-    'F1agg0.5'
-    """
-    return re.sub("</?su[bp]>", "", text)
-
-
-def _plain_word(word: str) -> str:
-    """Strip a word of case, spaces and signs, which papers write as they like; the plus of AJI+ stays.
-
-    >>> _plain_word("AP@0.5"), _plain_word("mPQ+"), _plain_word("F_d")
-    ('ap05', 'mpq+', 'fd')
-    """
-    return re.sub(r"[^\w+]|_", "", word.casefold())
 
 
 def document() -> str:
     """docs/metrics.md: what is measured, the names in papers, then family by family the section of each page."""
-    parts = [page_text("overview").strip(), page_text("names").strip()]
+    parts = [_page_text("overview").strip(), table_text().strip()]
     for family in METRIC_FAMILIES:
         title, text, _ = words_of(family)
         parts += [f"## {family}: {title[0].lower()}{title[1:]}", text]
@@ -279,7 +238,7 @@ def document() -> str:
             cited = f"Sources: {', '.join(section(page).sources)}."
             declared = f"{of_page[0].upper()}{of_page[1:]}."
             parts += [f"### {page}", definitions(page), declared, example_text(page), cited]
-    return "\n\n".join([*parts, page_text("sources").strip().replace("# Sources", "## Sources")]) + "\n"
+    return "\n\n".join([*parts, _page_text("sources").strip().replace("# Sources", "## Sources")]) + "\n"
 
 
 def anchor(heading: str) -> str:

@@ -15,16 +15,17 @@ from evaluation.challenge.documents import LARGEST, LONGEST_SIDE_PX, MOST_PIXELS
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import SubmissionRejected
 from evaluation.scoring.match import match_case, own_duplicates, see_nuclei
-from evaluation.scoring.measure import measure_cases, measure_outlines, outlined_image
+from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import Result, check_columns, summarise
 from nuclei_metrics.instances.prepare import PreparedReference
-from nuclei_metrics.instances.runs import checked_class_ids, empty_region, instances_from_labels, whole_labels
-from nuclei_metrics.matching import match_iou_above, overlap_table
-from nuclei_metrics.matching.table import compare_label_maps
+from nuclei_metrics.instances.runs import empty_region, instances_from_labels, whole_labels
+from nuclei_metrics.matching import match_iou_above
+from nuclei_metrics.matching.table import instances_and_overlaps
+from nuclei_metrics.measure import measure_outlines, outlined_image
 from nuclei_metrics.metrics import count_matches
 from nuclei_metrics.metrics.counts import overlap_measures
-from nuclei_metrics.model import Case, Float64, Instances, LabelMaps, MatchCounts, Matches, OverlapTable, Region
+from nuclei_metrics.model import Case, Float64, Instances, LabelMaps, MatchCounts, Matches, Region
 
 
 def score_instances(
@@ -160,7 +161,10 @@ def count_label_maps(images: Sequence[LabelMaps], *, hausdorff: bool = True) -> 
         if not isinstance(maps, LabelMaps):
             expected = "LabelMaps(reference, prediction, reference_class, prediction_class)"
             raise ValueError(f"image {index} is of type {type(maps).__name__}; expected {expected}")
-        reference, prediction, table = instances_and_overlaps(maps, with_runs=hausdorff)
+        labels = whole_labels(maps.reference), whole_labels(maps.prediction)
+        _check_same_shape("label maps", labels[0].shape, labels[1].shape)
+        classes = maps.reference_class, maps.prediction_class
+        reference, prediction, table = instances_and_overlaps(*labels, *classes, with_runs=hausdorff)
         matches = match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False)
         matched.append((reference, prediction, [matches]))
     surfaces: Sequence[Sequence[Mapping[str, Float64]]] = [[{}]] * len(matched)
@@ -178,28 +182,3 @@ def count_label_maps(images: Sequence[LabelMaps], *, hausdorff: bool = True) -> 
         )
         for (reference, prediction, matches), of_image in zip(matched, surfaces, strict=True)
     ]
-
-
-def instances_and_overlaps(maps: LabelMaps, *, with_runs: bool) -> tuple[Instances, Instances, OverlapTable]:
-    """Both sides and their overlap table, in one pass over the pixels where the labels allow it.
-
-    Without runs the instances have classes and ids only; nothing that matches at an IoU above 1/2 asks for more.
-    """
-    labels = whole_labels(maps.reference), whole_labels(maps.prediction)
-    _check_same_shape("label maps", labels[0].shape, labels[1].shape)
-    pair = compare_label_maps(*labels, with_runs=with_runs)
-    if pair is None:
-        reference = instances_from_labels(labels[0], maps.reference_class)
-        prediction = instances_from_labels(labels[1], maps.prediction_class)
-        return reference, prediction, overlap_table(reference, prediction)
-    none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
-    height, width = labels[0].shape
-
-    def side(ids: npt.NDArray[np.int64], classes: npt.ArrayLike, runs: Any) -> Instances:
-        return Instances((height, width), checked_class_ids(classes, len(ids)), ids, *(runs or none))
-
-    return (
-        side(pair.reference_ids, maps.reference_class, pair.reference_runs),
-        side(pair.prediction_ids, maps.prediction_class, pair.prediction_runs),
-        pair.table,
-    )

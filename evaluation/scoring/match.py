@@ -77,7 +77,7 @@ def match_case(
         pairs, what, limit = error.pairs, error.what, error.most
         where = f"case {quote(case.name)}"
         to_organisers = fault("too-many-overlaps", where, wording="reference", pairs=pairs, what=what, limit=limit)
-        raise _blame(error, to_organisers, _too_many_overlaps(case, predicted)) from error
+        raise blame(error, to_organisers, _too_many_overlaps(case, predicted)) from error
     rules = challenge.matching.rules
     if "file_order" in challenge.matching.published_faults:
         rules = (InFileOrder(**rules[0].model_dump()), *rules[1:])
@@ -232,11 +232,9 @@ def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> M
         pairs, what, limit = error.pairs, error.what, error.most
         wording = "too-many-possible-pairs"
         to_organisers = fault("case-too-costly", where, wording=wording, pairs=pairs, what=what, limit=limit)
-        raise _blame(
-            error, to_organisers, fault("case-too-costly", where, predictions=len(sides.prediction))
-        ) from error
+        raise blame(error, to_organisers, fault("case-too-costly", where, predictions=len(sides.prediction))) from error
 
 
-def _blame(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
+def blame(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
     """Refuse a case with too many pairs; organisers are told if the reference alone has too many, else participants."""
     return ChallengeBroken(to_organisers) if error.by_reference else InputFault(to_participants)

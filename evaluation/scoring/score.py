@@ -49,6 +49,7 @@ from nuclei_metrics.model.counts import (
     Units,
     UnitScores,
 )
+from nuclei_metrics.papers import meanings_of
 
 if TYPE_CHECKING:
     import pandas
@@ -98,17 +99,33 @@ class Result:
         """The number of a metric such as ``"panoptic.pq"``, as it is shown: the mean that the rules name.
 
         With an aggregation, ``"panoptic.pq.pooled"``, or any other path of metrics.json, the number that stands there.
-        None if it is undefined. Raises ValueError if there is none.
+        A name that papers use, such as ``"AJI"`` or ``"mPQ+"``, is found as by ``evaluation explain``.
+        None if it is undefined. Raises ValueError if there is none, and for a name with several readings here.
         """
+        if (found := self._number_at(path)) is not None:
+            return found[0]
+        meanings = meanings_of(str(path))
+        here = {meaning: number for meaning in meanings if (number := self._number_at(meaning)) is not None}
+        if len(set(here.values())) == 1:
+            return next(iter(here.values()))[0]
+        listed_here = "; ".join(f"{meaning} ({meanings[meaning]})" for meaning in here or meanings)
+        if here:
+            raise ValueError(f"{path!r} has {len(here)} readings; expected one of these paths: {listed_here}")
+        if meanings and "." not in path:
+            raise ValueError(f"no number for {path!r}, which is not measured here: {listed_here}")
+        raise ValueError(f"no number at {path!r}; {self.near(str(path))}")
+
+    def _number_at(self, path: str) -> tuple[float | None] | None:
+        """Return the number at a path of metrics.json, None if it is undefined; no tuple if there is none."""
         node: Any = self.metrics
         try:
             for key in path.split("."):
                 node = node[key]
             if isinstance(node, Mapping):
                 node = node[MEANS[KINDS_OF_UNITS[self.challenge.aggregation.unit]]]
-            return None if node is None else float(node)
+            return (None if node is None else float(node),)
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise ValueError(f"no number at {path!r}; {self.near(str(path))}") from None
+            return None
 
     def near(self, path: str) -> str:
         """A sentence that suggests similar paths, for a path without a number."""

@@ -11,7 +11,10 @@ class TooManyPairs(ValueError):
     what          what was counted
     pairs, most   how many there are, and how many there may be
     by_reference  whether the reference against itself has too many, so that no good submission has room
+    image         index of the image, if several images were measured together
     """
+
+    image: int | None = None
 
     def __init__(self, what: str, pairs: int, most: int, *, by_reference: bool) -> None:
         super().__init__(what, pairs, most)

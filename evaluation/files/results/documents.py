@@ -416,6 +416,7 @@ class _Families(_StrictForm):
     sizes: ScoreTree | None = None
     overlap: ScoreTree | None = None
     objects: ScoreTree | None = None
+    partition: ScoreTree | None = None
     counting: ScoreTree | None = None
 
 

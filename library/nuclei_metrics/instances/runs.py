@@ -413,14 +413,22 @@ def whole_labels(labels: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
     return whole
 
 
-def as_array(values: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
-    """The values as a numpy array. Raises ValueError for ragged rows, masked arrays and tensors of a GPU."""
+def as_array(values: Any, what: str) -> npt.NDArray[Any]:
+    """Return the values as a NumPy array, without a copy if possible: of anything with ``__array__`` or DLPack.
+
+    Raises ValueError for ragged rows, masked arrays, and tensors on a GPU or with a gradient: nothing is moved between
+    devices unasked.
+    """
     if np.ma.is_masked(values):
         raise ValueError(f"{what} are masked; fill what does not count, for labels with 0: labels.filled(0)")
+    tensor = hasattr(values, "__dlpack__")
     try:
+        if tensor and not hasattr(values, "__array__"):
+            return np.from_dlpack(values)
         return np.asarray(values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{what} cannot become an array: {error}") from None
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        fix = "; expected an array on the CPU, such as tensor.detach().cpu()" if tensor else ""
+        raise ValueError(f"{what} cannot become an array: {error}{fix}") from None
 
 
 def instances_of_values(runs: LabelRuns, class_id: int) -> Instances:

@@ -66,9 +66,15 @@ def take_in_order(left: Integers, right: Integers, keys: Sequence[npt.NDArray[An
 
 
 def match_iou_above(
-    table: OverlapTable, reference: Instances, prediction: Instances, *, threshold: float, class_aware: bool
+    table: OverlapTable,
+    reference: Instances,
+    prediction: Instances,
+    *,
+    threshold: float,
+    class_aware: bool,
+    strict: bool = True,
 ) -> Matches:
-    """Pairs with IoU > ``threshold``, compared in integers: exactly at the threshold is no match.
+    """Pairs with IoU > ``threshold``, compared in integers: exactly at the threshold is no match if ``strict``.
 
     From 1/2 on a pair is unique among instances that do not overlap on their own side (Kirillov et al., CVPR 2019).
     Wherever candidates compete (a lower threshold, or overlapping instances), an optimal assignment of the competing
@@ -84,11 +90,17 @@ def match_iou_above(
     >>> match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False).reference_index.tolist()
     [1]
     """
-    return match_iou_above_many(table, reference, prediction, [threshold], class_aware=class_aware)[0]
+    return match_iou_above_many(table, reference, prediction, [threshold], class_aware=class_aware, strict=strict)[0]
 
 
 def match_iou_above_many(
-    table: OverlapTable, reference: Instances, prediction: Instances, thresholds: Sequence[float], *, class_aware: bool
+    table: OverlapTable,
+    reference: Instances,
+    prediction: Instances,
+    thresholds: Sequence[float],
+    *,
+    class_aware: bool,
+    strict: bool = True,
 ) -> list[Matches]:
     """``match_iou_above`` at each threshold, in their order.
 
@@ -106,7 +118,8 @@ def match_iou_above_many(
         return best_assignment(left, right, rivals.iou(), most_pairs=True)
 
     pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
-    return match_at_each(thresholds, pairs, Candidates.above, reference, prediction, settle)
+    reach = Candidates.above if strict else Candidates.at_least
+    return match_at_each(thresholds, pairs, reach, reference, prediction, settle)
 
 
 def match_at_each(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nuclei_metrics.errors import TooManyPairs
-from nuclei_metrics.instances.runs import give_memory_back
+from nuclei_metrics.instances.runs import checked_class_ids, give_memory_back, instances_from_labels, whole_labels
 from nuclei_metrics.model import Bool, Float64, Instances, Int32, Int64, Matches, OverlapTable, Pairs
 from nuclei_metrics.model.annotations import BLOCK_PX
 from nuclei_metrics.model.arrays import count_before, expand, overlaps, row_bands
@@ -330,6 +330,45 @@ def compare_label_maps(
         ids[1],
         sides[0].runs(index[0]) if with_runs else None,
         sides[1].runs(index[1]) if with_runs else None,
+    )
+
+
+def instances_and_overlaps(
+    reference_labels: npt.ArrayLike,
+    prediction_labels: npt.ArrayLike,
+    reference_class: npt.ArrayLike,
+    prediction_class: npt.ArrayLike,
+    *,
+    with_runs: bool,
+) -> tuple[Instances, Instances, OverlapTable]:
+    """Return both sides of two label maps (H, W) and their overlap table, in one pass over the pixels if possible.
+
+    reference_class, prediction_class   class ids in ascending order of the labels, (N,) and (M,)
+    with_runs   without runs the instances have classes and ids only; matching at an IoU above 1/2 needs no more
+
+    Raises ValueError for arrays that cannot be labels, and for label maps that differ in shape.
+
+    >>> labels = np.array([[1, 1, 0, 4, 4]])
+    >>> reference, prediction, table = instances_and_overlaps(labels, 10 * labels, [1, 2], [1, 1], with_runs=False)
+    >>> prediction.source_id.tolist(), table.intersection_px.tolist()
+    ([10, 40], [2, 2])
+    """
+    labels = whole_labels(reference_labels), whole_labels(prediction_labels)
+    pair = compare_label_maps(*labels, with_runs=with_runs)
+    if pair is None:
+        reference = instances_from_labels(labels[0], reference_class)
+        prediction = instances_from_labels(labels[1], prediction_class)
+        return reference, prediction, overlap_table(reference, prediction)
+    none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
+    height, width = labels[0].shape
+
+    def side(ids: Int64, classes: npt.ArrayLike, runs: tuple[Int64, Int64, Int32] | None) -> Instances:
+        return Instances((height, width), checked_class_ids(classes, len(ids)), ids, *(runs or none))
+
+    return (
+        side(pair.reference_ids, reference_class, pair.reference_runs),
+        side(pair.prediction_ids, prediction_class, pair.prediction_runs),
+        pair.table,
     )
 
 

@@ -20,11 +20,12 @@ from nuclei_metrics.metrics.detection import COUNTING, DETECTION, THRESHOLDS
 from nuclei_metrics.metrics.every_nucleus import COVERED, OVERALL
 from nuclei_metrics.metrics.metric import Metric, undefined
 from nuclei_metrics.metrics.overlap import OBJECTS, OVERLAP
+from nuclei_metrics.metrics.partition import PARTITION
 from nuclei_metrics.metrics.segmentation import PANOPTIC, SEGMENTATION, SIZES
 from nuclei_metrics.model import MetricChoice, Scores, Units
 
 FAMILIES_OF_PAIRS = (DETECTION, CLASSIFICATION, SEGMENTATION, PANOPTIC, COVERED, OVERALL)  # that a matching rule finds
-FAMILIES_OF_SIDES = (THRESHOLDS, CURVES, SIZES, OVERLAP, OBJECTS, COUNTING)  # with matchings of their own, or none
+FAMILIES_OF_SIDES = (THRESHOLDS, CURVES, SIZES, OVERLAP, OBJECTS, PARTITION, COUNTING)  # with their own, or none
 METRIC_FAMILIES: dict[str, tuple[Metric, ...]] = {
     metrics[0].family: metrics for metrics in (*FAMILIES_OF_PAIRS, *FAMILIES_OF_SIDES)
 }

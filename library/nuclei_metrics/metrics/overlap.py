@@ -161,7 +161,7 @@ def count_overlaps(cases: JoinedCases, assignment: Matches) -> dict[str, Int64]:
     """
     table, bounds, pairs = cases.table, (cases.reference_bound, cases.prediction_bound), cases.pair_bound()
     areas = table.reference_area_px, table.prediction_area_px
-    foreground = _compare_foregrounds(cases)
+    foreground = compare_foregrounds(cases)
     area = sum(sum_cases(of_side, bound) for of_side, bound in zip(areas, bounds, strict=True))
     paired = sum_cases(assignment.intersection_px, np.searchsorted(assignment.reference_index, bounds[0]))
     left, right, shared = table.reference_index, table.prediction_index, table.intersection_px
@@ -224,7 +224,7 @@ class _Foregrounds:
     outside_px: tuple[Int64, Int64]
 
 
-def _compare_foregrounds(cases: JoinedCases) -> _Foregrounds:
+def compare_foregrounds(cases: JoinedCases) -> _Foregrounds:
     """Compare the foregrounds of both sides; from the table alone unless instances overlap on their own side."""
     table = cases.table
     outside = table.reference_area_px.copy(), table.prediction_area_px.copy()
@@ -344,6 +344,7 @@ COARSE, FINE = (-2, 2), (-1, 1, -3, 3, -6, 6)  # runs of an object that are trie
 CALIPER_STEPS_YX = ((1, 0), (0, 1), (1, 1), (1, -1), (1, 2), (2, 1), (1, -2), (2, -1))  # y, x
 FIRST_MEASURED = 4  # objects that are measured at first for one that has no best one; then four times as many
 NEIGHBOURS_AT_ONCE = 1 << 18  # bounds the memory
+DISTANT_OBJECTS = "pairs of distant objects"
 MOST_MEASURED = 20_000_000  # pairs of objects; half a minute
 FAR, FAR_SQUARED = 1 << 30, 1 << 62  # beyond all columns, and all distances
 MARGIN = 1 + 1e-9  # of a search whose rounding is not ours; what it finds is measured
@@ -544,7 +545,7 @@ class Search:
                     row, rank = np.nonzero(bound < reach[:, None])
                     measured += len(row)
                     if measured > MOST_MEASURED:
-                        raise TooManyPairs("pairs of distant objects", measured, MOST_MEASURED, by_reference=False)
+                        raise TooManyPairs(DISTANT_OBJECTS, measured, MOST_MEASURED, by_reference=False)
                     pair = sources[part[row]], targets[near[row, rank]]
                     squared = hausdorff_squared(self.shapes, *pair, enough=nearest[part[row]])
                     np.minimum.at(nearest, part[row], squared)

@@ -131,13 +131,13 @@ def panoptic_quality(units: Units, class_id: int = 0, present: ClassPresence = "
     return if_present(units, quality, present, class_id)
 
 
-def _segmentation_quality(units: Units, class_id: int = 0) -> Scores:
+def segmentation_quality(units: Units, class_id: int = 0) -> Scores:
     """Segmentation quality of one class, SQ = iou_sum / tp, in [0, 1]. Undefined without a true positive."""
     counts = hits(units, class_id)
     return metric.ratio(_iou_sum(units, class_id), counts.tp, counts.undefined)
 
 
-def _recognition_quality(units: Units, class_id: int = 0, present: ClassPresence = "either") -> Scores:
+def recognition_quality(units: Units, class_id: int = 0, present: ClassPresence = "either") -> Scores:
     """Recognition quality of one class, RQ = tp / (tp + fp/2 + fn/2), in [0, 1]: F1 of detection and
     classification.
 
@@ -167,8 +167,8 @@ PANOPTIC = tuple(
     metric.Metric(path=("panoptic", *path, name), evaluate=evaluate, outlines=True, **properties)
     for name, formula, properties in (
         ("pq", panoptic_quality, {"each": (_where_present,), **OF_BOTH}),
-        ("sq", _segmentation_quality, {"symmetric": True}),
-        ("rq", _recognition_quality, {"each": (_where_present,), **OF_BOTH}),
+        ("sq", segmentation_quality, {"symmetric": True}),
+        ("rq", recognition_quality, {"each": (_where_present,), **OF_BOTH}),
     )
     for path, evaluate in (
         ((), partial(_mean_over_classes, formula=formula)),

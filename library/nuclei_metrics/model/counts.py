@@ -358,10 +358,27 @@ UNDEFINED_REASONS: tuple[UndefinedReason, ...] = get_args(UndefinedReason)
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A finite number, or None with the reason why there is none. Never NaN."""
+    """A finite number, or None with the reason why there is none. Never NaN.
+
+    >>> Score(0.5), Score(None, "no-instances"), Score(None, "no-instances").value_or(0.0)
+    (Score(0.5), Score(None, 'no-instances'), 0.0)
+    """
 
     value: float | None
     undefined: UndefinedReason | None = None
+
+    def __float__(self) -> float:
+        """Return the value. Raises ValueError with the reason if there is none: nothing shows a made-up number."""
+        if self.value is None:
+            raise ValueError(f"undefined: {self.undefined}; value_or() decides what it is worth")
+        return self.value
+
+    def value_or(self, instead: float) -> float:
+        """Return the value, or what an undefined score is worth to the caller."""
+        return instead if self.value is None else self.value
+
+    def __repr__(self) -> str:
+        return f"Score({self.value!r})" if self.undefined is None else f"Score(None, {self.undefined!r})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
