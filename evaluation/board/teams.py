@@ -25,6 +25,7 @@ from evaluation.files.results import __version__
 from evaluation.files.results.documents import as_json
 from evaluation.files.results.files import write_atomically, write_together
 from evaluation.files.submission import open_submission
+from evaluation.files.submission.by_pattern import composed
 from evaluation.files.submission.files import is_litter
 from evaluation.findings import Finding, fault, listed, quote, render_summary
 from evaluation.findings.errors import (
@@ -104,7 +105,7 @@ def find_teams(folder: Path, *, output: Path | None = None, without: Collection[
     """
     paths = _entries_of(folder, output)
     submissions = [path for path in paths if path.is_dir() or path.suffix.casefold() in SUFFIXES]
-    teams = [_Team(path.name if path.is_dir() else path.stem, path) for path in submissions]
+    teams = [_Team(composed(path.name if path.is_dir() else path.stem), path) for path in submissions]
     if all(team.name in without for team in teams):
         raise WrongUsage(fault("no-teams", quote(folder, 120)))
     unranked = _check_names([(team.name, team.path.name) for team in teams])

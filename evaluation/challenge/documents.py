@@ -217,6 +217,7 @@ def read_cases(text: str) -> tuple[Case, ...]:
         raise ChallengeBroken(*faults)
 
     cases: dict[str, Case] = {}
+    known: dict[str, str] = {}  # names by what file systems without case make of them
     indices: set[int] = set()
     for row in lines_of(rows, faults):
         where = f", line {rows.line_num}"
@@ -233,7 +234,9 @@ def read_cases(text: str) -> tuple[Case, ...]:
         name, height, width = texts["case"], values["height"], values["width"]
         if height and width and height * width > MOST_PIXELS:
             fault_at(where, f"{height * width:,} pixels", f"at most {MOST_PIXELS:,}")
-        if name in cases:
+        if (other := known.setdefault(name.casefold(), name)) != name:
+            fault_at(where, f"case {quote(name)} beside {quote(other)}", "names that differ in more than case")
+        elif name in cases:
             fault_at(where, f"case {quote(name)} again", "every case once")
         if height and width:
             spacing, index, stratum = values.get("spacing_um"), values.get("index"), texts.get("stratum", "")
@@ -264,12 +267,17 @@ def lines_of(rows: csv.DictReader[str], faults: list[Finding]) -> Iterator[dict[
 
 
 def is_safe_name(name: object) -> bool:
-    """Whether a case or group name can be part of a path and of a message."""
+    """Return whether a case, a group or a team can have a name: as part of a path, on every system, and of a message.
+
+    >>> [name for name in ("P1_1", "a/b", "aux.1", "a.", "auxiliary") if is_safe_name(name)]
+    ['P1_1', 'auxiliary']
+    """
     return (
         isinstance(name, str)
         and 0 < len(name) <= 200
-        and set(name) != {"."}
+        and name[-1] not in " ."  # Windows drops them
         and all(c.isalnum() or c in " _-.+@" for c in name)
+        and not _DEVICES_OF_WINDOWS.fullmatch(name)
     )
 
 
@@ -303,7 +311,8 @@ def _finite_number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-NAME = "a name of letters, digits and any of ' _-.+@', up to 200"
+NAME = "a name of letters, digits and any of ' _-.+@', up to 200, that Windows allows"
+_DEVICES_OF_WINDOWS = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])( *\..*)?", re.IGNORECASE)
 SIDE_WORDS = f"a whole number of pixels, 1 to {LONGEST_SIDE_PX:,}"
 INDEX = "its position in arrays of all cases: 0, 1, 2, …, each once"
 OFFSET = "px from the slide's corner"

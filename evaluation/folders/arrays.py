@@ -182,7 +182,8 @@ def _paths_in(prediction: Any) -> dict[str, Path]:
     if not isinstance(paths, Mapping):
         return model_names([Path(path) for path in paths])
     if wrong := [name for name in paths if not is_safe_name(name)]:
-        raise ValueError(f"{wrong[0]!r} cannot be the name of a model; expected letters, digits and any of ' _-.+@'")
+        allowed = "letters, digits and any of ' _-.+@', and a name that Windows allows"
+        raise ValueError(f"{wrong[0]!r} cannot be the name of a model; expected {allowed}")
     return {name: Path(path) for name, path in paths.items()}
 
 

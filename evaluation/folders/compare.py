@@ -172,9 +172,9 @@ def compare_paths(
 def _link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -> Path:
     """A folder with links to the pictures that lie beside the files of a case, or in a folder of pictures near them."""
     folder.mkdir()
-    names: dict[str, str] = {}
+    taken: set[str] = set()
     for name, case in reference.cases.items():
-        names[free := free_name(safe_name(name), names)] = name
+        free = free_name(safe_name(name), taken)
         files = [file for side in (reference, *models.values()) for file in side.cases.get(name, case).files]
         own = {path for file in files for path in (file.path, file.classes)}
         near = (path for file in files for path in pictures_near(file.path, [name]))
@@ -360,10 +360,11 @@ def model_names(paths: Sequence[Path]) -> dict[str, Path]:
 
     short = [without_challenge_words(path) for path in paths]
     names: dict[str, Path] = {}
+    taken: set[str] = set()
     for name, path in zip(short, paths, strict=True):
         if short.count(name) > 1:
             name = f"{path.resolve().parent.name}_{name}"
-        names[free_name(safe_name(name), names)] = path
+        names[free_name(safe_name(name), taken)] = path
     return names
 
 
@@ -504,9 +505,9 @@ class Comparison:
         from evaluation.board.board import write_board
 
         folder = Path(folder)
-        written: dict[str, Result] = {}
+        taken: set[str] = set()
         for model, result in self.results.items():
-            written[name := free_name(safe_name(model), written)] = result
+            name = free_name(safe_name(model), taken)
             result.write(folder if self.board is None else folder / "results" / name)
         write_atomically(folder / "images.csv", self.images_csv())
         if self.board is not None:

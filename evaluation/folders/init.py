@@ -478,7 +478,7 @@ def _shared_cases(challenge: Challenge, folder: Path) -> Iterator[_ListedCase]:
 def _check_plain_names(path: Path, case: str, group: str, what: str) -> None:
     """Refuse a case, or group, that has no plain name. Raises ChallengeBroken."""
     if not (is_safe_name(case) and is_safe_name(group)):
-        fix = f"{what}: letters, digits and any of ' _-.+@'."
+        fix = f"{what}: letters, digits and any of ' _-.+@', and names that Windows allows."
         raise _invalid_case(path, f"case {quote(case)}", "a plain name", fix)
 
 

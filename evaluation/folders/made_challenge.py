@@ -357,10 +357,19 @@ def safe_name(name: str) -> str:
     return plain if is_safe_name(plain) else "image"
 
 
-def free_name(name: str, taken: Mapping[str, Any]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
+    """Return a name that no name before is equal to, in upper or lower case: files get it, also on Windows and macOS.
+
+    taken   the names before, without case; the new one is added
+
+    >>> taken: set[str] = set()
+    >>> [free_name(name, taken) for name in ("a", "A", "b")]
+    ['a', 'A_2', 'b']
+    """
     number, free = 2, name
-    while free in taken:
+    while free.casefold() in taken:
         number, free = number + 1, f"{name}_{number}"
+    taken.add(free.casefold())
     return free
 
 
@@ -585,6 +594,7 @@ def _paired_cases(
     The size is that of the reference, else of the first model that tells it, else an image ends with its last nucleus.
     """
     cases: dict[str, _PairedCase] = {}
+    taken: set[str] = set()
     unknown: dict[str, Size] = {}
     for name, case in reference.cases.items():
         pairs = {model: pairing.pairs[name] for model, pairing in pairings.items() if name in pairing.pairs}
@@ -594,7 +604,7 @@ def _paired_cases(
         if size is None:
             extents = [side.extent_yx for side in of_case if side.extent_yx is not None] or [(1, 1)]
             size = unknown[name] = (max(y for y, _ in extents), max(x for _, x in extents))
-        cases[free_name(safe_name(name), cases)] = _PairedCase(name, case, predictions, size)
+        cases[free_name(safe_name(name), taken)] = _PairedCase(name, case, predictions, size)
     if not unknown:
         return cases, []
     first = next(iter(unknown))

@@ -78,7 +78,7 @@ def score_instances(
             raise ValueError(f"patient (group) {case.group!r} is in two strata")
         for word, known in (("case", case.name), ("group", case.group), ("stratum", case.stratum or "none")):
             if not is_safe_name(known):
-                expected = "letters, digits and any of ' _-.+@', up to 200"
+                expected = "letters, digits and any of ' _-.+@', up to 200, that Windows allows"
                 raise ValueError(f"{known!r} cannot be the name of a {word}; expected {expected}")
     cases.sort(key=lambda case: (case.group, case.name))
     complete = challenge.model_copy(update={"cases": tuple(cases)})
