@@ -19,7 +19,7 @@ from evaluation.report.page import Axis, Block, Dot, Figure, Section, Series, Ta
 from evaluation.report.pictures import Scene
 from evaluation.report.result import ResultDocuments
 from evaluation.report.tables import in_percent, table_of
-from nuclei_metrics.model import Float64, Int64
+from nuclei_metrics.model import Float64, Int64, MatchCounts
 
 SIZE_BINS = 10
 OUTCOMES = ("matched", "missed", "spurious")
@@ -134,6 +134,45 @@ def threshold_section(result: ResultDocuments) -> list[Section]:
     )
     lead = "How many matches would be left at a higher IoU threshold?"
     return [Section("thresholds", "Score against threshold", (figure,), lead)]
+
+
+def roc_section(result: ResultDocuments, counts: Sequence[MatchCounts]) -> list[Section]:
+    """Plot ROC curves of each class over the matched pairs of all cases; nothing without class probabilities.
+
+    The bands are those of evalutils (``roc`` of grand-challenge-metrics): bootstrap samples of nuclei.
+    """
+    known = [(each.pair_class[:, 0], each.pair_probability) for each in counts if len(each.pair_class)]
+    if not known or any(probability is None for _, probability in known):
+        return []
+    from grand_challenge_metrics.roc import get_bootstrapped_roc_ci_curves  # slow to import: scikit-learn
+
+    truth, probability = (np.concatenate(columns) for columns in zip(*known, strict=True))
+    series, areas = [], []
+    for class_id, name in enumerate(result.classes, start=1):
+        is_class = truth == class_id
+        if is_class.all() or not is_class.any():
+            continue
+        curve = get_bootstrapped_roc_ci_curves(probability[:, class_id - 1], is_class)
+        ends = [(float(low), float(high)) for low, high in zip(curve.low_tpr_vals, curve.high_tpr_vals, strict=True)]
+        places = zip(curve.fpr_vals.tolist(), curve.mean_tpr_vals.tolist(), ends, strict=True)
+        dots = [
+            Dot(x, y, low=low if index % 10 == 0 else None, high=high if index % 10 == 0 else None)
+            for index, (x, y, (low, high)) in enumerate(places)
+        ]
+        series.append(Series(name, dots, series_colour(class_id - 1), "lines"))
+        areas.append(f"{name} {curve.low_az_val:.3f} to {curve.high_az_val:.3f}")
+    if not series:
+        return []
+    figure = Figure(
+        "roc",
+        "ROC curve of each class against the others",
+        f"Area under the curve, 95% interval: {', '.join(areas)}. Mean over 100 bootstrap samples of matched nuclei; "
+        "whiskers are 95% intervals.",
+        series,
+        x=Axis("false positive rate", (0, 1)),
+        y=Axis("true positive rate", (0, 1.02)),
+    )
+    return [Section("roc-section", "ROC curves", (figure,), "Class probabilities of the matched nuclei of all cases.")]
 
 
 def _curve_series(curves: Mapping[str, Iterable[tuple[float, float]]]) -> list[Series]:

@@ -21,6 +21,7 @@ from evaluation.report.nuclei import (
     browser_of,
     browser_section,
     coverage_section,
+    roc_section,
     size_section,
     threshold_section,
 )
@@ -80,6 +81,7 @@ def submission_page(read: ReadResult, *, title: str = "Result of a submission", 
     sections += _class_section(result, folded=nuclei is not None)
     behind = _case_section(result) if has_details else []
     behind += [size_section(nuclei)] if nuclei is not None else []
+    behind += roc_section(result, [errors.counts for errors in read.pictures.errors])
     behind += [*threshold_section(result), *coverage_section(result), *_alternatives_section(result)]
     behind += [*_scores_section(result), *_undefined_section(result)]
     behind += [_rules_section(result)] if has_details else []
