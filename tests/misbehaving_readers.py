@@ -137,7 +137,7 @@ def attempts(streams: Sequence[BinaryIO], path: str, address: tuple[str, int], p
         "limits of the parent": tried(lambda: resource.prlimit(parent, resource.RLIMIT_NOFILE, (5, 5))),
         "priority": tried(lambda: os.setpriority(os.PRIO_PROCESS, parent, 19)),
         "session": tried(os.setsid),
-        "open many": tried(lambda: [os.dup(0) for _ in range(100)]),
+        "open many": tried(lambda: [os.dup(0) for _ in range(300)]),
     }
 
 

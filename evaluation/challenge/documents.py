@@ -244,9 +244,11 @@ def read_cases(text: str) -> tuple[Case, ...]:
             area, group = values.get("area_mm2"), texts.get("group") or name
             cases[name] = Case(name, group, height, width, spacing, index, offset_xy, stratum, area)
             indices.update(() if index is None else {index})
+    strata: dict[str, set[str]] = {}
+    for case in cases.values():
+        strata.setdefault(case.group, set()).add(case.stratum)
     for group, stratum in {case.group: case.stratum for case in cases.values()}.items():
-        others = sorted({case.stratum for case in cases.values() if case.group == group} - {stratum})
-        if others:
+        if others := sorted(strata[group] - {stratum}):
             got = f"patient (group) {quote(group)} in the strata {quote(others[0])} and {quote(stratum)}"
             fault_at("", got, "one stratum")
     if any(case.stratum for case in cases.values()) and not all(case.stratum for case in cases.values()):

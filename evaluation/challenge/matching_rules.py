@@ -69,6 +69,11 @@ class MatchingRule(Rules):
         return False
 
     @property
+    def is_by_pixels(self) -> bool:
+        """Whether only nuclei that share pixels can be a pair, so that images can be matched below each other."""
+        return True
+
+    @property
     def algorithm(self) -> str:
         """The function of ``nuclei_metrics.matching.rules`` that finds the pairs, without its ``match_``."""
         return self.rule
@@ -161,6 +166,10 @@ class RadiusRule(MatchingRule):
     @property
     def needs_spacing(self) -> bool:
         return self.radius_um is not None
+
+    @property
+    def is_by_pixels(self) -> bool:
+        return False
 
     @property
     def limit(self) -> str:

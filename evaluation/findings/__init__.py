@@ -234,7 +234,9 @@ def quote(value: object, limit: int = 60) -> str:
         whole = str(value)
     except ValueError:  # whole numbers of thousands of digits
         whole = f"a {type(value).__name__} too large to be written"
-    text = "".join(character if character.isprintable() else "?" for character in whole[: 4 * limit])
+    text = whole[: 4 * limit]
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else "?" for character in text)
     if len(text) > limit:
         text = f"{text[: limit * 2 // 3]}…{text[-limit // 3 :]}"
     return "'" + text.replace("'", "’") + "'"

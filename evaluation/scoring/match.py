@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,12 +16,13 @@ from nuclei_metrics.instances import prepare
 from nuclei_metrics.instances.runs import cover_depth, select_instances
 from nuclei_metrics.matching.rules import match_iou_above
 from nuclei_metrics.matching.table import count_copies, duplicates_among, find_twins, overlap_table
-from nuclei_metrics.metrics.counts import class_counts
+from nuclei_metrics.metrics.counts import class_counts, join_images
 from nuclei_metrics.model import Bool, Case, Instances, Int64, Matches, OverlapTable
 from nuclei_metrics.model.arrays import distinct
 from nuclei_metrics.model.instances import join_instances
 
 MANY = 20  # nuclei that do not lie in one corner by chance
+_RUNS_OF_SMALL_CASES = 1 << 15
 LOOKED_AT = 64  # shared rows, or close points, for each run or point: a nucleus that is there 64 times is counted
 
 
@@ -44,6 +45,87 @@ class MatchedCase:
     reference_counts: Int64
     prediction_counts: Int64
     kept: Int64 | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseSides:
+    """A case whose two sides are read. ``prediction`` None: not submitted.
+
+    predicted_counts   nuclei of each class, int64 (C,), if the submission tells nothing else
+    """
+
+    case: Case
+    reference: prepare.PreparedReference
+    prediction: Instances | None
+    predicted_counts: Int64 | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether both sides are small and have pixels, nothing is ignored, and no predictions overlap each other."""
+        reference, prediction = self.reference, self.prediction
+        if prediction is None or reference.class_counts is not None or self.predicted_counts is not None:
+            return False
+        sides = reference.instances, prediction
+        return (
+            all(side.point_yx is None and len(side.run_start) <= _RUNS_OF_SMALL_CASES for side in sides)
+            and not len(reference.ignore.run_start)
+            and prediction.is_disjoint()
+        )
+
+
+def match_cases(challenge: Challenge, cases: Sequence[CaseSides]) -> list[MatchedCase]:
+    """Match several cases as ``match_case`` does: plain ones as one image, if every rule matches by pixels.
+
+    The order of pixels in each case stays, so ties are decided as they are in the case alone. Raises TooManyPairs, and
+    InputFault and ChallengeBroken as ``match_case`` does; which case is to blame, ``match_case`` tells.
+    """
+    by_pixels = all(rule.is_by_pixels for rule in challenge.matching.rules)
+    is_joined = [by_pixels and case.is_plain for case in cases]
+    joined = _match_together(challenge, [case for case, is_one in zip(cases, is_joined, strict=True) if is_one])
+    return [
+        next(joined)
+        if is_one
+        else match_case(challenge, case.case, case.reference, case.prediction, case.predicted_counts)
+        for case, is_one in zip(cases, is_joined, strict=True)
+    ]
+
+
+def _match_together(challenge: Challenge, cases: Sequence[CaseSides]) -> Iterator[MatchedCase]:
+    """Yield plain cases matched as one image."""
+    sides = (
+        [case.reference.instances for case in cases],
+        [case.prediction for case in cases if case.prediction is not None],
+    )
+    reference, prediction = (join_images(side) for side in sides)
+    table = overlap_table(reference, prediction, most=challenge.limits.overlaps_per_case)
+    joined = Sides(cases[0].case, table, reference, prediction, challenge.metrics.boundary)
+    matches = {rule.name: rule.match(joined) for rule in challenge.matching.rules}
+    bounds = [np.cumsum([0, *map(len, side)]) for side in sides]
+    of_table = np.searchsorted(table.reference_index, bounds[0]).tolist()
+    of_matches = {name: np.searchsorted(one.reference_index, bounds[0]).tolist() for name, one in matches.items()}
+    classes, is_numbered = len(challenge.classes), challenge.reference.ignore.policy is not None
+    for index, (case, left, right) in enumerate(zip(cases, *sides, strict=True)):
+        first, last = ([int(bound[at]) for bound in bounds] for at in (index, index + 1))
+        pairs = slice(*of_table[index : index + 2])
+        yield MatchedCase(
+            case=case.case,
+            reference=case.reference,
+            prediction=right,
+            submitted=len(right),
+            table=OverlapTable(
+                table.reference_index[pairs] - np.int32(first[0]),
+                table.prediction_index[pairs] - np.int32(first[1]),
+                table.intersection_px[pairs],
+                table.reference_area_px[first[0] : last[0]],
+                table.prediction_area_px[first[1] : last[1]],
+            ),
+            matches={
+                name: one.part(slice(*of_matches[name][index : index + 2]), *first) for name, one in matches.items()
+            },
+            reference_counts=class_counts(left, classes),
+            prediction_counts=class_counts(right, classes),
+            kept=np.arange(len(right)) if is_numbered else None,
+        )
 
 
 def match_case(

@@ -7,10 +7,11 @@ import pickle
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeVar
 
@@ -19,9 +20,12 @@ import numpy as np
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.formats import filled
 from evaluation.files.decoding.annotations import Annotations, Collection, library_faults
+from evaluation.files.decoding.guard import MOST_FILES
 from evaluation.files.formats import (
+    OpenFile,
     Request,
     begin_annotations,
+    begin_several,
     module_of,
     read_annotations,
     read_collection,
@@ -40,6 +44,7 @@ from nuclei_metrics.model.instances import Instances, join_instances
 SUFFIX_LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
 # Read by scipy.io, HDF5 and SimpleITK.
 MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd")
+_TOGETHER = MOST_FILES, 1 << 23, 1 << 24  # files, their pixels and bytes: as many are decoded with one request
 SLOW_FILES = 3  # of a submission that take too long to be decoded; then nothing more of it is decoded
 
 
@@ -94,19 +99,22 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
     return Side(challenge.reference, classes, challenge.limits, open_reference, owner=owner)
 
 
+_FilesOfCase = tuple[Case, Sequence[CaseFile]]
+
+
 # --- files of one case ------------------------------------------------------------------------------------------------
 
 
-def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: _BegunFile | None = None) -> Annotations:
+def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: Sequence[BegunFile] = ()) -> Annotations:
     """Decode all files of a case and join their annotations. Raises InputFault with all faults of all files.
 
-    begun   the first of them, if it is being decoded already
+    begun   the first of them, which are being decoded already
     """
     read: list[Annotations] = []
     faults: list[Finding] = []
     for index, file in enumerate(files):
         try:
-            read.append((begun if begun and not index else _BegunFile(side, case, file)).finish())
+            read.append((begun[index] if index < len(begun) else BegunFile(side, case, file)).finish())
         except InputFault as error:
             faults += error.findings
             if (slow := slow_files(faults)) >= SLOW_FILES:
@@ -114,45 +122,60 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: _BegunFi
                 break
     if faults:
         raise InputFault(*faults)
+    if len(read) == 1:
+        return read[0]
     return Annotations(
         tuple(part for annotations in read for part in annotations.parts),
         tuple(finding for annotations in read for finding in annotations.findings),
     )
 
 
-class _BegunFile:
-    """A file of a case, with the files that go with it, whose decoding has begun."""
+class BegunFile:
+    """A file of a case, with the files that go with it, whose decoding has begun, or begins when it is asked for."""
 
     def __init__(self, side: Side, case: Case, file: CaseFile) -> None:
-        self.opened = ExitStack()
+        self.streams = ExitStack()
         self.fault: InputFault | None = None
         try:
-            self.found = self.begin(side, case, file)
+            self.file = self.open(side, case, file)
         except InputFault as error:
             self.fault = error
+        else:
+            self.find: Callable[[], Annotations] = partial(self.read, side.owner)
 
-    def begin(self, side: Side, case: Case, file: CaseFile) -> Callable[[], Annotations]:
-        stream = self.opened.enter_context(side.open(file.name))
+    def open(self, side: Side, case: Case, file: CaseFile) -> OpenFile:
+        stream = self.streams.enter_context(side.open(file.name))
         companions = {
-            key: (self.opened.enter_context(side.open(name)), _where_of(case, name))
+            key: (self.streams.enter_context(side.open(name)), _where_of(case, name))
             for key, name in file.companions.items()
         }
-        request = side.request(_where_of(case, file.name), file.name, file.class_id)
-        if side.owner:
-            return begin_annotations(stream, request, case, companions, owner=side.owner)
-        return partial(read_annotations, stream, request, case, companions)
+        return OpenFile(stream, side.request(_where_of(case, file.name), file.name, file.class_id), case, companions)
+
+    def read(self, owner: str) -> Annotations:
+        opened = self.file.stream, self.file.request, self.file.case, self.file.companions
+        return begin_annotations(*opened, owner=owner)() if owner else read_annotations(*opened)
 
     def drop(self) -> None:
         """Abandon the decoding of this file."""
-        self.found = partial(Annotations, ())  # the process that decodes it ends with its iterator
-        self.opened.close()
+        self.find = partial(Annotations, ())  # the process that decodes it ends with its iterator
+        self.streams.close()
 
     def finish(self) -> Annotations:
         """Wait for the decoded annotations of this file. Raises InputFault."""
-        with self.opened:
+        with self.streams:
             if self.fault:
                 raise self.fault
-            return self.found()
+            return self.find()
+
+
+def _begin_files(side: Side, cases: Sequence[_FilesOfCase]) -> list[list[BegunFile]]:
+    """Begin to decode the files of cases, all with one request."""
+    begun = [[BegunFile(side, case, file) for file in files] for case, files in cases]
+    opened = [file for of_case in begun for file in of_case if file.fault is None]
+    if opened and side.owner:
+        for file, find in zip(opened, begin_several([file.file for file in opened], owner=side.owner), strict=True):
+            file.find = find
+    return begun
 
 
 def slow_files(faults: Sequence[Finding]) -> int:
@@ -246,14 +269,38 @@ class ReadPrediction:
     class_counts: Int64 | None = None
 
 
-def begin_prediction(
-    challenge: Challenge, files: SubmissionFiles, case: Case, content: Annotations | Sequence[CaseFile] | None
-) -> _BegunFile | None:
-    """Begin to decode the first file of a case."""
-    if not content or isinstance(content, Annotations):
-        return None
+def begin_predictions(
+    challenge: Challenge, files: SubmissionFiles, inputs: Sequence[tuple[Case, Annotations | Sequence[CaseFile] | None]]
+) -> Generator[list[BegunFile]]:
+    """Yield the files of each case, whose decoding has begun: those of small cases together, else the first one."""
     prepare_decoders(challenge)
-    return _BegunFile(submission_side(challenge, files), case, content[0])
+    side = submission_side(challenge, files)
+    cases = [(case, () if content is None or isinstance(content, Annotations) else content) for case, content in inputs]
+    for group in _decoded_together(files, cases):
+        several = len(group) > 1
+        begun = _begin_files(side, [(case, of_case if several else of_case[:1]) for case, of_case in group])
+        try:
+            yield from begun
+        finally:
+            for file in chain.from_iterable(begun):
+                file.drop()
+
+
+def _decoded_together(files: SubmissionFiles, cases: Sequence[_FilesOfCase]) -> list[list[_FilesOfCase]]:
+    """Return the cases in groups: small ones, as many as one request may have, and each large one by itself."""
+    groups: list[list[_FilesOfCase]] = []
+    held = np.array(_TOGETHER)
+    for case, of_case in cases:
+        names = [name for file in of_case for name in file.names]
+        pixels, size = case.height * case.width * len(of_case), 0
+        with suppress(InputFault, OSError):  # told when it is opened
+            size = sum(map(files.size, names))
+        held += (len(names), pixels, size)
+        if (held > _TOGETHER).any() or not groups:
+            groups.append([])
+            held[:] = len(names), pixels, size
+        groups[-1].append((case, of_case))
+    return groups
 
 
 def read_prediction(
@@ -261,11 +308,11 @@ def read_prediction(
     files: SubmissionFiles,
     case: Case,
     content: Annotations | Sequence[CaseFile],
-    begun: _BegunFile | None = None,
+    begun: Sequence[BegunFile] = (),
 ) -> ReadPrediction:
     """The predicted instances of a case, from its files or from what shared files say of it.
 
-    begun   the first of its files, if it is being decoded already
+    begun   the first of its files, which are being decoded already
 
     Raises InputFault with all faults.
     """

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -24,13 +25,14 @@ from evaluation.files.submission import SubmissionFiles
 from evaluation.findings import Finding, fault, wording_of
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.scoring import receive
-from evaluation.scoring.match import MatchedCase, SeenNuclei, hardly_meant, match_case, own_duplicates
+from evaluation.scoring.match import CaseSides, MatchedCase, SeenNuclei, hardly_meant, match_cases, own_duplicates
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import (
     SLOW_FILES,
+    BegunFile,
     ReadPrediction,
-    begin_prediction,
+    begin_predictions,
     kept_reference,
     not_looked_at,
     prepare_decoders,
@@ -43,6 +45,7 @@ from evaluation.scoring.read import (
 )
 from evaluation.scoring.score import Result, check_columns, summarise
 from evaluation.scoring.workers import Job, Progress, Work, run_job
+from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.model import Case, CaseResult, Instances
 
 NO_NUCLEI = {wording_of("left-out", of)[1] for of in ("region", "crowd")}  # what is expected in their place
@@ -102,11 +105,16 @@ def score_cases(
 ) -> list[CaseOutcome]:
     """Decode, match and measure some cases: what one worker does at a time. Faults come back as data."""
     rules = rules_of_references(challenge)
-    outcomes: list[ReadCase | CaseOutcome] = []
-    for case in inputs:
-        outcomes.append(read_and_match(challenge, folder, files, case, rules))
-        if sum(_slow_files_of(outcome) for outcome in outcomes if isinstance(outcome, CaseOutcome)) >= SLOW_FILES:
-            break
+    read: list[_ReadSides | CaseOutcome] = []
+    slow = 0
+    with closing(begin_predictions(challenge, files, [(case.case, case.prediction) for case in inputs])) as begun:
+        for case, of_case in zip(inputs, begun, strict=True):
+            read.append(_read_sides(challenge, folder, files, case, rules, of_case))
+            slow += _slow_files_of(read[-1]) if isinstance(read[-1], CaseOutcome) else 0
+            if slow >= SLOW_FILES:
+                break
+    matched = iter(_match_read(challenge, [sides for sides in read if isinstance(sides, _ReadSides)]))
+    outcomes = [sides if isinstance(sides, CaseOutcome) else next(matched) for sides in read]
     measured = iter(_measure_read(challenge, [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]))
     return [outcome if isinstance(outcome, CaseOutcome) else next(measured) for outcome in outcomes]
 
@@ -124,33 +132,61 @@ def _measure_read(challenge: Challenge, cases: Sequence[ReadCase]) -> list[CaseO
     ]
 
 
+def _match_read(challenge: Challenge, cases: Sequence[_ReadSides]) -> list[ReadCase | CaseOutcome]:
+    """Match some cases together; if that fails, each by itself, so that what is told depends on no other case."""
+    try:
+        matched = match_cases(challenge, [read.sides for read in cases])
+    except (InputFault, ChallengeBroken, TooManyPairs) as error:
+        if len(cases) == 1 and isinstance(error, InputFault):
+            return [CaseOutcome(prediction_faults=error.findings)]
+        if len(cases) == 1:
+            raise
+        return [outcome for read in cases for outcome in _match_read(challenge, [read])]
+    return [
+        ReadCase(one, read.sides.prediction, read.warnings, read.seen) for one, read in zip(matched, cases, strict=True)
+    ]
+
+
 def read_and_match(
     challenge: Challenge, folder: Path, files: SubmissionFiles, case: CaseInput, rules: str
 ) -> ReadCase | CaseOutcome:
-    """Read and match one case, or say what is at fault. The prediction is decoded while the reference is read.
+    """Read and match one case, or say what is at fault. ``rules``: of references (``rules_of_references``)."""
+    read = _read_sides(challenge, folder, files, case, rules)
+    return read if isinstance(read, CaseOutcome) else _match_read(challenge, [read])[0]
+
+
+def _read_sides(
+    challenge: Challenge,
+    folder: Path,
+    files: SubmissionFiles,
+    case: CaseInput,
+    rules: str,
+    begun: Sequence[BegunFile] = (),
+) -> _ReadSides | CaseOutcome:
+    """Read both sides of a case, or say what is at fault. The prediction is decoded while the reference is read.
 
     rules  of references (``rules_of_references``), under which one that was read may be kept
+    begun  the files of the prediction that are being decoded already
     """
-    begun = begin_prediction(challenge, files, case.case, case.prediction)
     try:
         if case.reference is None:
             reference = kept_reference(challenge, folder, case.case, rules)
         else:
             reference = read_reference(challenge, folder, case.case, case.reference)
     except InputFault as error:
-        if begun:
-            begun.drop()
+        for file in begun:
+            file.drop()
         return CaseOutcome(reference_faults=_suspect_size(challenge, files, case, error.findings))
     prediction: ReadPrediction | None = None
     try:
         if case.prediction is not None:
             prediction = read_prediction(challenge, files, case.case, case.prediction, begun)
-        instances, counts = (prediction.instances, prediction.class_counts) if prediction else (None, None)
-        matched = match_case(challenge, case.case, reference, instances, counts)
     except InputFault as error:
         return CaseOutcome(prediction_faults=error.findings)
-    warnings = (*reference.findings, *(prediction.findings if prediction else ()))
-    return ReadCase(matched, instances, warnings, prediction.seen if prediction else None)
+    if prediction is None:
+        return _ReadSides(CaseSides(case.case, reference, None), reference.findings)
+    sides = CaseSides(case.case, reference, prediction.instances, prediction.class_counts)
+    return _ReadSides(sides, (*reference.findings, *prediction.findings), prediction.seen)
 
 
 # --- what travels -----------------------------------------------------------------------------------------------------
@@ -177,6 +213,15 @@ class CaseOutcome:
     reference_faults: tuple[Finding, ...] = ()
     prediction_faults: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
+    seen: SeenNuclei | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ReadSides:
+    """A case whose sides are read, and not yet matched."""
+
+    sides: CaseSides
+    warnings: tuple[Finding, ...]
     seen: SeenNuclei | None = None
 
 

@@ -33,7 +33,8 @@ Item = TypeVar("Item")
 
 WORKER_BYTES = 150_000_000  # with its launcher and two decoders, which share most of their memory with it
 MAIN_BYTES = 256_000_000  # kept for the main process, which collects the results
-CASES_AT_ONCE = 8  # that a worker takes at a time
+CASES_AT_ONCE, SMALL_CASES_AT_ONCE = 8, 64  # that a worker takes at a time; of very many small ones
+_TASKS_OF_WORKER = 4  # at least, before it takes more than ``CASES_AT_ONCE``
 BYTES_AT_ONCE = 256_000_000  # that the cases which a worker takes at a time may need together, if they are several
 SURELY_LONG_BYTES = 500_000_000  # of what cases need beyond ``CASE_BYTES``: more than a second's work in any format
 TASKS_FOR_EACH = 4  # that are under way or waiting for each task that is worked on
@@ -67,7 +68,7 @@ class Work:
     items: Sequence[Any]
     needs: Sequence[int]
     progress: Progress | None = None
-    at_once: int = CASES_AT_ONCE
+    at_once: int = SMALL_CASES_AT_ONCE
     budget: int = UNLIMITED
     spent: Callable[[Any], int] = lambda outcome: 0
 
@@ -132,7 +133,7 @@ def _bytes_at_once(needs: Sequence[int]) -> int:
 
 
 def batches(
-    items: Sequence[Item], needs: Sequence[int], workers: int, at_once: int = CASES_AT_ONCE
+    items: Sequence[Item], needs: Sequence[int], workers: int, at_once: int = SMALL_CASES_AT_ONCE
 ) -> list[list[Item]]:
     """The items in order, in lists for the workers; those in a list need no more memory than the largest item may.
 
@@ -141,16 +142,19 @@ def batches(
     >>> batches("abc", [BYTES_AT_ONCE - 1, 1, 1], workers=1)
     [['a', 'b'], ['c']]
     """
-    most = min(at_once, -(-len(items) // workers))
+    fair = -(-len(items) // workers)
+    most = min(at_once, fair, max(CASES_AT_ONCE, fair // _TASKS_OF_WORKER))
+    of_program = CASE_BYTES if most > CASES_AT_ONCE else 0  # is needed once, however many cases there are
     bytes_at_once = max([BYTES_AT_ONCE, *needs])
     lists: list[list[Item]] = []
     held = 0
     for item, needed in zip(items, needs, strict=True):
-        if not lists or len(lists[-1]) == most or held + needed > bytes_at_once:
+        beyond = max(needed - of_program, 0)
+        if not lists or len(lists[-1]) == most or held + beyond > bytes_at_once:
             lists.append([])
             held = 0
         lists[-1].append(item)
-        held += needed
+        held += beyond
     return lists
 
 

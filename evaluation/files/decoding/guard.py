@@ -38,6 +38,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from io import BytesIO
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -53,7 +54,7 @@ MESSAGE_SIZES = struct.Struct("<QI")  # of a message: its bytes, and how many bu
 ORDER = struct.Struct("<qI")  # what, and the bytes of the names of modules that follow
 STATUS = struct.Struct("<q")
 START, START_WITH_SCRATCH, START_LAUNCHER = 0, -1, -2  # as an order; else the process that is to be ended
-MOST_FILES = 8  # of one request
+MOST_FILES = 128  # of one request
 MOST_IDLE = 2  # decoders of a thread
 LIBRARY_BYTES = 1 << 30  # of address space, for modules that are imported late
 MEMORY_BYTES = 2 << 30  # for each file …
@@ -61,6 +62,8 @@ BYTES_PER_BYTE, BYTES_PER_PIXEL = 240, 32  # … and what its size and that of i
 TIMES_LIMIT = 4  # … but no more than so often limits.bytes_per_file
 SECONDS, BYTES_PER_SECOND, PIXELS_PER_SECOND = 30, 1_000_000, 10_000_000
 MESSAGE_SHARE = 16
+_SENT_TOGETHER_BYTES = 1 << 22  # of arrays; each then begins at a multiple of ...
+_ALIGNED = 8  # ... so many
 WAITED = 4  # times the processor time: others may use the processors, too
 _TRACE_CHARACTERS = 8000  # of the end of a traceback
 
@@ -132,9 +135,11 @@ def _send_answer(connection: socket.socket, answer: Any) -> None:
     plain = to_plain(answer, buffers)
     message = msgspec.msgpack.encode([plain, [buffer.nbytes for buffer in buffers]])
     connection.sendall(MESSAGE_SIZES.pack(len(message), len(buffers)) + message)
-    for buffer in buffers:
-        if buffer.nbytes:
-            connection.sendall(buffer.reshape(-1).view(np.uint8).data)
+    parts = [buffer.reshape(-1).view(np.uint8).data for buffer in buffers if buffer.nbytes]
+    if sum(map(len, parts)) <= _SENT_TOGETHER_BYTES:
+        parts = [memoryview(b"".join(chain.from_iterable((part, bytes(-len(part) % _ALIGNED)) for part in parts)))]
+    for part in parts:
+        connection.sendall(part)
 
 
 def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) -> tuple[str, Any]:
@@ -154,9 +159,15 @@ def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) 
         plain, sizes = msgspec.msgpack.decode(message, type=tuple[Any, list[int]])
         if len(sizes) != count or min(sizes, default=0) < 0 or sum(sizes) > most_bytes:
             raise ValueError(f"{sum(sizes):,} bytes in an answer")
-        buffers = [np.empty(size, np.uint8) for size in sizes]
-        for buffer in buffers:
-            fill(connection, buffer.data, deadline)
+        if sum(sizes) <= _SENT_TOGETHER_BYTES:
+            starts = [0, *accumulate(size + -size % _ALIGNED for size in sizes)]
+            together = np.empty(starts.pop(), np.uint8)
+            fill(connection, together.data, deadline)
+            buffers = [together[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+        else:
+            buffers = [np.empty(size, np.uint8) for size in sizes]
+            for buffer in buffers:
+                fill(connection, buffer.data, deadline)
         return _check_answer(from_plain(plain, buffers))
     except (msgspec.MsgspecError, TypeError, LookupError, OverflowError, RecursionError, AttributeError) as error:
         raise ValueError("an answer that no reader gives") from error

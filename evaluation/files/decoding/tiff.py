@@ -33,6 +33,7 @@ SEPARATE_PLANES = 2
 KINDS_OF_NUMBERS = {1: "u", 2: "i", 3: "f", 4: "u", 5: "c", 6: "c"}  # by sample format
 PADDED_PIXELS = 1 << 24  # tiles may reach this far over the edges of the image
 BAND_PX = 1 << 23  # of an image that is decoded in bands of rows
+_BEYOND_ANY_FILE = np.uint64(1 << 62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,11 @@ def peek_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
         layout, segments = _cut_strip(layout, _find_segments(first, layout))
         rows = max(1, BAND_PX // (first.width * layout.segment_yx[0])) * layout.segment_yx[0]
         check_bytes(layout.array_bytes // first.height * min(rows, first.height), "a strip", where, bytes_limit)
+        if layout.segments == layout.samples == 1 and not layout.is_tiled:  # nothing to put together
+            offset, size = segments[:, 0].tolist()
+            data = _read_segment(first, layout, offset, size, first.height)
+            yield numbers(data, layout, first.height)[..., 0].astype(layout.dtype.newbyteorder("="), copy=False)
+            return
         band = _empty_rows(layout, min(rows, first.height))  # gone when the next one is asked for
         for row in range(0, first.height, rows):
             yield _decode_rows(first, layout, segments, row, band[:, : first.height - row])
@@ -173,11 +179,13 @@ def _find_segments(page: _TiffPage, layout: _PageLayout) -> Int64:
     plane, row by row. Raises CutOff if the header does not tell it of all.
     """
     tags = (Tag.TILE_OFFSETS, Tag.TILE_BYTES) if layout.is_tiled else (Tag.STRIP_OFFSETS, Tag.STRIP_BYTES)
-    far = np.uint64(1 << 62)  # beyond any file
-    offset, size = (np.minimum(page.values(tag, layout.segments), far).astype(np.int64) for tag in tags)
-    if len(offset) != layout.segments or len(size) != layout.segments:
-        raise CutOff
-    return np.stack([offset, size])
+    places = np.empty((2, layout.segments), np.uint64)
+    for place, tag in zip(places, tags, strict=True):
+        values = page.values(tag, layout.segments)
+        if len(values) != layout.segments:
+            raise CutOff
+        place[:] = values
+    return np.minimum(places, _BEYOND_ANY_FILE, out=places).view(np.int64)
 
 
 def _cut_strip(layout: _PageLayout, segments: Int64) -> tuple[_PageLayout, Int64]:
@@ -292,6 +300,10 @@ MAX_PAGES = 64
 MAX_TAGS = 256
 DESCRIPTION_BYTES = 4096
 WHOLE_NUMBERS = {1: "u1", 3: "u2", 4: "u4", 13: "u4", 16: "u8", 18: "u8"}
+_BYTES_OF_KIND = {kind: int(dtype[1:]) for kind, dtype in WHOLE_NUMBERS.items()}
+_IMAGEJ_STACK = re.compile(rb"ImageJ=.*?^images=(\d{1,9})$", re.DOTALL | re.MULTILINE)
+_TIFFFILE_SHAPE = re.compile(rb'\{"shape": \[([\d, ]{1,100})\]')
+_SMALL_FILE_BYTES = 1 << 20  # up to which a file is read at once
 
 
 # The tags that are looked at.
@@ -323,8 +335,12 @@ class _TiffPage:
 
     def value(self, tag: Tag, default: int) -> int:
         """Read the value of a tag, which must be one and the same if there are several."""
-        if tag not in self.entries:
+        entry = self.entries.get(tag)
+        if entry is None:
             return default
+        if entry.count == 1 and entry.kind in WHOLE_NUMBERS:
+            number = self.file.read(entry.position, _BYTES_OF_KIND[entry.kind])
+            return int.from_bytes(number, "little" if self.file.order == "<" else "big")
         values = self.values(tag, 64)
         if not len(values) or (values != values[0]).any():
             raise Damaged(f"tag {int(tag)} has no value, or several")
@@ -375,10 +391,10 @@ class _TiffPage:
         """Tell how many images it stands for: ImageJ and tifffile write stacks with one header and a note about it."""
         entry = self.entries.get(Tag.DESCRIPTION, _Entry(2, 0, 0))
         text = self.file.read(entry.position, min(entry.count, DESCRIPTION_BYTES))
-        imagej = re.match(rb"ImageJ=.*?^images=(\d{1,9})$", text, re.DOTALL | re.MULTILINE)
+        imagej = _IMAGEJ_STACK.match(text)
         if imagej:
             return int(imagej[1])
-        shaped = re.match(rb'\{"shape": \[([\d, ]{1,100})\]', text)
+        shaped = _TIFFFILE_SHAPE.match(text)
         if not shaped:
             return 1
         pixels = math.prod(int(size) for size in re.findall(rb"\d+", shaped[1]))
@@ -391,6 +407,10 @@ class TiffFile:
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
         self.size = stream.seek(0, 2)
+        self.content: bytes | None = None
+        if self.size <= _SMALL_FILE_BYTES:
+            stream.seek(0)
+            self.content = stream.read(self.size)
         head = self.read(0, 8)
         self.order = "<" if head[:2] == b"II" else ">"
         self.is_big = head[2:4] in (b"+\0", b"\0+")
@@ -403,6 +423,10 @@ class TiffFile:
         """Read the bytes at a place. Raises CutOff if the file ends before."""
         if position + size > self.size:
             raise CutOff
+        if self.content is not None:
+            if position + size > len(self.content):  # the file has become shorter
+                raise CutOff
+            return self.content[position : position + size]
         self.stream.seek(position)
         return Plain(self.stream).read(size)
 
@@ -434,15 +458,15 @@ class TiffFile:
         table = self.read(start, tags * entry_bytes)
         next_offset = self.number_at(start + len(table))
         entries: dict[int, _Entry] = {}
-        for index in range(tags):
-            start_of_entry = index * entry_bytes
-            tag, kind, count, offset = struct.unpack_from(f"{self.order}HH{self.number[1:] * 2}", table, start_of_entry)
+        for index, (tag, kind, count, offset) in enumerate(
+            struct.iter_unpack(f"{self.order}HH{self.number[1:] * 2}", table)
+        ):
             if tag not in KNOWN_TAGS:
                 continue
             if tag in entries:
                 raise Damaged(f"tag {tag} twice")
-            is_inline = count * np.dtype(WHOLE_NUMBERS.get(kind, "u1")).itemsize <= self.number_bytes
-            inline = start + start_of_entry + entry_bytes - self.number_bytes
+            is_inline = count * _BYTES_OF_KIND.get(kind, 1) <= self.number_bytes
+            inline = start + (index + 1) * entry_bytes - self.number_bytes
             entries[tag] = _Entry(kind, count, inline if is_inline else offset)
         return _TiffPage(self, entries, next_offset)
 

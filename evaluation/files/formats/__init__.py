@@ -10,10 +10,12 @@ In: streams and a ``Request``. Out: ``Annotations`` or a ``Collection``; bytes w
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import cache, partial
 from importlib import import_module
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
@@ -24,13 +26,15 @@ from evaluation.files.decoding.guard import Bounds, bounds_of, broke_off, decode
 from evaluation.files.decoding.streams import damage_told
 from evaluation.files.formats.format import CasesOnDemand, Request
 from evaluation.findings import Finding
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, NoRoomBeside
 from nuclei_metrics.model import Case, Counts, Instances, LabelImage, LabelRuns
 
 __all__ = [
     "Format",
+    "OpenFile",
     "Request",
     "begin_annotations",
+    "begin_several",
     "format_of",
     "module_of",
     "read_annotations",
@@ -164,6 +168,66 @@ def begin_annotations(
     return wait
 
 
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """An open file of a case, the request for its annotations, and the files that go with it."""
+
+    stream: BinaryIO
+    request: Request
+    case: Case
+    companions: Companions
+
+    @property
+    def streams(self) -> list[BinaryIO]:
+        return [self.stream, *(opened for opened, _ in self.companions.values())]
+
+
+def begin_several(files: Sequence[OpenFile], *, owner: str) -> list[Callable[[], Annotations]]:
+    """Begin ``begin_annotations`` for several small files with one request, which costs little more than for one file.
+
+    Each function that is returned waits for the annotations of its file. If decoding takes too much for any of them,
+    each file is decoded by itself when its annotations are asked for. Streams stay open until then.
+    """
+    jobs = [(file.request, file.case, {key: where for key, (_, where) in file.companions.items()}) for file in files]
+    each = [_bounds_for(file.streams, file.request, [file.case]) for file in files]
+    bounds = Bounds(max(one.memory_bytes for one in each), max(one.seconds for one in each))
+    streams = [stream for file in files for stream in file.streams]
+    writes = any(file.request.name.lower().endswith(BY_NAME) for file in files)
+    task, where = f"{__name__}:yield_several", files[0].request.where
+    answers = decode(task, streams, (jobs,), where=where, owner=owner, bounds=bounds, writes=writes)
+
+    @cache
+    def of_all() -> Sequence[Any]:
+        with suppress(InputFault, NoRoomBeside):
+            match [*answers]:
+                case [tuple(of_files)] if len(of_files) == len(files):
+                    return of_files
+        return ()
+
+    def wait(index: int) -> Annotations:
+        file = files[index]
+        if not (of_files := of_all()):
+            return begin_annotations(file.stream, file.request, file.case, file.companions, owner=owner)()
+        if of_files[index] and _are_findings(of_files[index]):
+            raise InputFault(*of_files[index])
+        return _checked(of_files[index], file.request, file.case)
+
+    return [partial(wait, index) for index in range(len(files))]
+
+
+def yield_several(
+    streams: Sequence[BinaryIO], jobs: Sequence[tuple[Request, Case, Mapping[str, str]]]
+) -> Iterator[tuple[Annotations | tuple[Finding, ...], ...]]:
+    """Read the annotations of several files, in the child process: of each its annotations or findings."""
+    remaining, answers = iter(streams), list[Annotations | tuple[Finding, ...]]()
+    for request, case, wheres in jobs:
+        try:
+            answers += yield_annotations([next(remaining), *islice(remaining, len(wheres))], request, case, wheres)
+        except InputFault as fault:
+            answers.append(fault.findings)
+    yield tuple(answers)
+
+
 def _checked(annotations: Any, request: Request, case: Case) -> Annotations:
     """Check that a decoder's answer is one that a reader can give: images of the right size, and classes that exist.
 
@@ -207,7 +271,7 @@ def read_collection_guarded(stream: BinaryIO, request: Request, cases: Mapping[s
     def decode_next(name: str) -> Annotations:
         """Wait for the answer about a case; those about cases before it, which are not wanted, are skipped."""
         answer = next((answer for present, answer in present_answers if present == name), None)
-        if isinstance(answer, tuple) and answer and _are_findings(answer):
+        if answer and _are_findings(answer):
             raise InputFault(*answer)
         return _checked(answer, request, by_name[name])
 
@@ -219,8 +283,8 @@ def read_collection_guarded(stream: BinaryIO, request: Request, cases: Mapping[s
     raise broke_off(request.where, 0)
 
 
-def _are_findings(items: Iterable[Any]) -> bool:
-    return all(isinstance(item, Finding) for item in items)
+def _are_findings(items: Any) -> bool:
+    return isinstance(items, tuple) and all(isinstance(item, Finding) for item in items)
 
 
 def yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mapping[str, Case]) -> Iterator[Any]:

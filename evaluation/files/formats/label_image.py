@@ -62,7 +62,9 @@ def read_label_image(
     classes: LabelRuns | None = None
     with noting(faults):
         labels, classes = _read_planes(stream, request, case)
-        labels, not_annotated = split_labels(labels, rules.not_annotated)
+        not_annotated = None
+        if rules.not_annotated:
+            labels, not_annotated = split_labels(labels, rules.not_annotated)
     if class_map is not None:
         with noting(faults):
             classes = read_class_map(class_map[0], request, case, where=class_map[1])
@@ -86,7 +88,7 @@ def read_label_image(
     class_id = request.file_class or (request.classes.of_nameless if classes is None and table is None else 0)
     of_labels = None if table is None else _classes_of_labels(labels, table, where)
     parts = [LabelImage(labels, class_id, classes, source=request.name, class_of_instance=of_labels)]
-    if len(not_annotated.value):
+    if not_annotated is not None and len(not_annotated.value):
         region = replace(not_annotated, value=np.ones(len(not_annotated.value), np.uint8))
         parts.append(LabelImage(region, FIRST_IGNORED, source=request.name))
     return Annotations(tuple(parts), warnings)

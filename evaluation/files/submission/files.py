@@ -59,7 +59,7 @@ class FolderFiles(SubmissionFiles):
         _check_total((status.st_size for name in self.names if (status := self.listed_status(name))), limits)
 
     def size(self, name: str) -> int:
-        return self.locate(name).stat().st_size
+        return Path(self.place(name)).stat().st_size
 
     def linked_identities(self, name: str) -> frozenset[tuple[int, int]]:
         status = self.listed_status(name)
@@ -68,25 +68,35 @@ class FolderFiles(SubmissionFiles):
     def listed_status(self, name: str) -> os.stat_result | None:
         """What the file system says of a file; None if it is gone: opening it then fails."""
         with suppress(OSError):
-            return (self.root / name).stat()
+            return Path(self.place(name)).stat()
         return None
 
     def open(self, name: str) -> BinaryIO:
         try:
             path = self.locate(name)
-            _check_file_bytes(name, path.stat().st_size, self.limits)
-            return path.open("rb")
+            _check_file_bytes(name, Path(path).stat().st_size, self.limits)
+            return Path(path).open("rb")
         except OSError as error:
+            if error.errno == errno.ELOOP:  # a link that leads to itself
+                raise InputFault(unsafe(name, "a link that leads nowhere")) from None
             raise InputFault(_damaged_file(name, _why_unreadable(error))) from None
-        except RuntimeError:  # a link that leads to itself
-            raise InputFault(unsafe(name, "a link that leads nowhere")) from None
 
-    def locate(self, name: str) -> Path:
-        """The path of a file, checked again: links may have changed since the folder was listed."""
-        path = (self.root / name).resolve()
-        if not path.is_relative_to(self.root):
-            raise InputFault(unsafe(name, "a link that leads out of the submission"))
-        mode = path.stat().st_mode
+    def place(self, name: str) -> str:
+        """Return where a file was listed."""
+        return f"{self.root}/{name}"
+
+    def locate(self, name: str) -> str:
+        """Return the path of a file, checked again: links may have changed since the folder was listed."""
+        path, mode = str(self.root), 0
+        for part in name.split("/"):
+            path = f"{path}/{part}"
+            mode = os.lstat(path).st_mode
+            if stat.S_ISLNK(mode):
+                path = os.path.realpath(self.place(name))
+                if not Path(path).is_relative_to(self.root):
+                    raise InputFault(unsafe(name, "a link that leads out of the submission"))
+                mode = Path(path).stat().st_mode
+                break
         if not stat.S_ISREG(mode):
             raise InputFault(
                 unsafe(name, "a link to a folder" if stat.S_ISDIR(mode) else "neither a file nor a folder")
@@ -126,7 +136,7 @@ class FolderFiles(SubmissionFiles):
             self.locate(name)
         except InputFault as error:
             faults.add(*error.findings)
-        except (OSError, RuntimeError):  # RuntimeError: a link that leads to itself
+        except OSError:
             faults.add(unsafe(name, "a link that leads nowhere"))
         else:
             return True
@@ -141,11 +151,11 @@ class _CsvFile(FolderFiles):
         self.limits = limits
         self.names = (PLATFORM_CSV,)
 
-    def listed_status(self, name: str) -> os.stat_result | None:
-        return self.path.stat()
+    def place(self, name: str) -> str:
+        return str(self.path)
 
-    def locate(self, name: str) -> Path:
-        return self.path
+    def locate(self, name: str) -> str:
+        return self.place(name)
 
 
 # --- Names of files in submissions: which are safe to read, which operating systems leave behind, and findings. -------

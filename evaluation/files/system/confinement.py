@@ -21,7 +21,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-OPEN_FILES = 64
+OPEN_FILES = 192  # with those of a request (guard.MOST_FILES)
 THREADS = 16  # beyond those that the user has; libraries of imports need some
 MOST_WRITTEN = 1 << 31  # bytes, for each file in the scratch folder
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 22, 38

@@ -84,6 +84,10 @@ def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScop
     >>> resolved.instances.areas_px().tolist(), resolved.contested_px_by_cover
     ([3, 1], {2: 2})
     """
+    if instances.is_disjoint():  # as the nuclei of a label image are
+        nobody = np.zeros(len(instances), np.bool_)
+        with_pixels = select_instances(instances, instances.areas_px() > 0)
+        return _ResolvedOverlaps(with_pixels, empty_region(), empty_region(), {}, nobody, nobody)
     width = instances.shape_yx[1]
     priority = None if rule in ("keep", "ignore") else _priorities(instances, rule)
     by_priority = None if priority is None else np.argsort(priority).astype(np.int32)
@@ -297,8 +301,9 @@ def prepare_reference(
     everything = converted.instances
     if overlap is None or overlap_scope is None:
         return PreparedReference(everything, empty_region(), outside=converted.outside, annotations=len(everything))
-    scored = select_instances(everything, everything.class_id >= 0)
-    region = union_region(select_instances(everything, everything.class_id < 0))
+    is_scored = everything.class_id >= 0
+    scored = select_instances(everything, is_scored)
+    region = empty_region() if is_scored.all() else union_region(select_instances(everything, ~is_scored))
     resolved = resolve_overlaps(scored, overlap, overlap_scope)
     region = join_regions([region, resolved.ignored], shape_yx[1])
     instances = resolved.instances

@@ -99,6 +99,8 @@ def union_region(instances: Instances) -> Region:
 def join_regions(regions: list[Region], width: int) -> Region:
     """Union of regions."""
     everything = concatenated([empty_region(), *regions])
+    if not len(everything.run_start):
+        return everything
     start = positions(everything.run_start, width)
     return region_of_positions(start, start + (everything.run_stop - everything.run_start), width)
 

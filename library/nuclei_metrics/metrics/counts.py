@@ -225,13 +225,13 @@ def join_cases(cases: Sequence[tuple[Instances, Instances, OverlapTable]]) -> Jo
         np.concatenate([of_case.reference_area_px for of_case in tables]),
         np.concatenate([of_case.prediction_area_px for of_case in tables]),
     )
-    reference, prediction = _join_images(references), _join_images(predictions)
+    reference, prediction = join_images(references), join_images(predictions)
     ranks = reference.position_rank(), prediction.position_rank()
     shapes_yx = np.array([reference.shape_yx for reference in references], np.int64)
     return JoinedCases(reference, prediction, table, *ranks, shapes_yx, *bounds)
 
 
-def _join_images(images: Sequence[Instances]) -> Instances:
+def join_images(images: Sequence[Instances]) -> Instances:
     """The instances of several images as those of one image, in which they lie below each other."""
     if len(images) == 1:
         return images[0]

@@ -238,14 +238,17 @@ def find_runs(plane: Integers) -> tuple[Int64, Int64, Integers]:
         differs = changed[: block.size]
         np.not_equal(block[1:], block[:-1], out=differs[1:])
         differs[::width] = True
-        edge = np.flatnonzero(differs)
-        value = block[edge]
+        edge = differs.nonzero()[0]
+        value = block.take(edge)
+        inside = value.nonzero()[0]
         edge += begin
-        inside = np.flatnonzero(value)
-        starts.append(edge[inside])
-        values.append(value[inside])
-        inside += 1
-        stops.append(np.append(edge, begin + block.size)[inside])
+        starts.append(edge.take(inside))
+        values.append(value.take(inside))
+        behind = np.empty_like(edge)
+        behind[:-1], behind[-1] = edge[1:], begin + block.size
+        stops.append(behind.take(inside))
+    if len(starts) == 2:
+        return starts[1], stops[1], values[1]
     return np.concatenate(starts), np.concatenate(stops), np.concatenate(values)
 
 

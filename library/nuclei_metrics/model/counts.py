@@ -574,3 +574,12 @@ class Pairs:
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches(Pairs):
     """The matched pairs of one image under one rule; each instance is in one pair at the most."""
+
+    def part(self, pairs: slice, first_reference: int, first_prediction: int) -> Matches:
+        """Return some pairs, with indices that count from these instances."""
+        return Matches(
+            self.reference_index[pairs] - np.int32(first_reference),
+            self.prediction_index[pairs] - np.int32(first_prediction),
+            self.intersection_px[pairs],
+            self.union_px[pairs],
+        )
