@@ -338,8 +338,8 @@ def test_a_preset_is_taken_over_by_its_name_and_scores_a_perfect_submission(pres
     assert challenge.cases == MADE
     assert preset_text(preset).startswith("# ")
     written = tomllib.loads((tmp_path / "challenge" / "challenge.toml").read_text())
-    assert set(written) <= {"format_version", "name", "version", "preset", "publish"}
-    left_out = {"cases", "name", "publish"}  # init publishes what ranks
+    assert set(written) <= {"format_version", "name", "version", "preset"}
+    left_out = {"cases", "name"}
     of_preset = Challenge.from_preset(preset, name="x")
     assert challenge.model_dump(exclude=left_out) == of_preset.model_dump(exclude=left_out)
     for side, root in ((challenge.reference, "challenge"), (challenge.submission, "submission")):

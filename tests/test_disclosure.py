@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from evaluation import ChallengeBroken, instances_from_labels, score_instances
 from evaluation.challenge import Challenge, preset_names
 from evaluation.challenge.documents import read_rules
+from evaluation.challenge.rules import PublishRules
 from evaluation.commands import main as cli
 from evaluation.commands import options
 from evaluation.findings import Finding, quote, render_findings, render_summary
@@ -48,11 +49,14 @@ def nuclei(counts: list[int], reference: list[int]) -> Instances:
 
 def published(publish: str, submitted: Any, reference: Any = NUCLEI) -> dict[str, Any]:
     """metrics.json as participants read it."""
-    sides = {
+    return published_of(publish, sides_of(submitted, reference))
+
+
+def sides_of(submitted: Any, reference: Any = NUCLEI) -> dict[str, tuple[Instances, Instances]]:
+    return {
         group: (nuclei(of_reference.tolist(), of_reference.tolist()), nuclei(of.tolist(), of_reference.tolist()))
         for group, of_reference, of in zip(GROUPS, reference, submitted, strict=True)
     }
-    return published_of(publish, sides)
 
 
 def published_of(publish: str, sides: dict[str, tuple[Instances, Instances]]) -> dict[str, Any]:
@@ -100,9 +104,9 @@ def nuclei_of_class(metrics: dict[str, Any], classes_present: int) -> int:
 
 
 def test_all_scores_of_two_submissions_tell_how_many_nuclei_there_are():
-    assert counts_by_class(published("all", NONE)) == NUCLEI.sum(axis=0).tolist()
-    assert absent_classes(published("all", NONE)) == ["Macrophage"]
-    assert all_nuclei(published("all", ONE)) == NUCLEI.sum()
+    assert counts_by_class(published("scores", NONE)) == NUCLEI.sum(axis=0).tolist()
+    assert absent_classes(published("scores", NONE)) == ["Macrophage"]
+    assert all_nuclei(published("scores", ONE)) == NUCLEI.sum()
 
 
 @pytest.mark.parametrize("attack", [counts_by_class, absent_classes, all_nuclei])
@@ -115,7 +119,7 @@ def test_what_these_attacks_read_is_not_among_the_ranked_scores(attack: Callable
 def test_ranked_scores_of_an_empty_submission_tell_nothing():
     """The same bytes for any number of nuclei."""
     assert published("ranked", NONE) == published("ranked", NONE, OTHERS)
-    assert published("all", NONE) != published("all", NONE, OTHERS)
+    assert published("scores", NONE) != published("scores", NONE, OTHERS)
 
 
 def test_ranked_scores_of_one_sure_nucleus_still_tell_the_number_in_its_patient_and_of_its_class():
@@ -179,7 +183,7 @@ def test_a_ranked_result_has_few_numbers():
         "detection.precision.group_mean",
         "detection.recall.group_mean",
     ]
-    assert len(numbers_in(published("all", ONE))) > 200
+    assert len(numbers_in(published("scores", ONE))) > 200
 
 
 def numbers_in(node: Any, path: str = "") -> list[str]:
@@ -195,6 +199,7 @@ def numbers_in(node: Any, path: str = "") -> list[str]:
 
 def scored(folder: Path, demo: DemoPaths, *, on_platform: bool) -> Path:
     """The output of a dry run of the image, or of the platform with the ground truth of the demo."""
+    folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(options, "INPUT", demo.submissions["finder"])
         patch.setattr(options, "OUTPUT", folder)
@@ -209,22 +214,111 @@ def output(demo: DemoPaths, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scored(tmp_path_factory.mktemp("output"), demo, on_platform=True)
 
 
-def test_on_the_platform_details_hold_what_metrics_do_not(demo, output, tmp_path):
+def files_of(folder: Path, *names: str) -> list[Any]:
+    return [json.loads((folder / name).read_bytes()) for name in names]
+
+
+def test_on_the_platform_are_the_files_of_a_laptop(demo, output, tmp_path):
     sides = ["--challenge", str(demo.challenge), "--submission", str(demo.submissions["finder"])]
     assert cli.run(["score", *sides, "--output", str(tmp_path)]) == 0
-    everything = json.loads((tmp_path / "metrics.json").read_bytes())
-    public, details = (json.loads((output / name).read_bytes()) for name in ("metrics.json", "details.json"))
-    assert details.pop("metrics") == everything
-    assert details == json.loads((tmp_path / "details.json").read_bytes())
+    for name in ("metrics.json", "details.json", "objects.csv"):
+        assert (output / name).read_bytes() == (tmp_path / name).read_bytes()
+
+
+def test_on_the_platform_details_hold_what_metrics_do_not_if_only_what_ranks_is_published(own_demo, tmp_path):
+    rules = own_demo.challenge / "challenge.toml"
+    everything, details = files_of(scored(tmp_path / "all", own_demo, on_platform=True), "metrics.json", "details.json")
+    rules.write_text(rules.read_text() + '\n[publish]\nmetrics = "ranked"\n')
+    public, more = files_of(scored(tmp_path / "ranked", own_demo, on_platform=True), "metrics.json", "details.json")
+    assert more.pop("metrics") == everything
+    for document in (details, more):
+        document["challenge"]["rules"].pop("publish")
+    assert more == details
     assert len(numbers_in(public)) < 20 < 100 < len(numbers_in(everything))
     for path in numbers_in(public):
         assert value_at(public, path) == value_at(everything, path)
+    dry_run, of_dry_run = files_of(
+        scored(tmp_path / "dry", own_demo, on_platform=False), "metrics.json", "details.json"
+    )
+    assert len(numbers_in(dry_run)) > 100
+    assert "metrics" not in of_dry_run
 
 
-def test_a_dry_run_of_the_image_hides_nothing(demo, tmp_path):
-    output = scored(tmp_path, demo, on_platform=False)
-    assert len(numbers_in(json.loads((output / "metrics.json").read_bytes()))) > 100
-    assert "metrics" not in json.loads((output / "details.json").read_bytes())
+@pytest.mark.parametrize("preset", preset_names())
+def test_every_preset_publishes_every_family_that_it_asks_for(preset, tmp_path):
+    assert cli.run(["init", "--preset", preset, str(tmp_path / preset)]) == 0
+    started = Challenge.build(read_rules(tmp_path / preset / "challenge.toml"))
+    assert started.publish == PublishRules()
+    assert started.hash == Challenge.from_preset(preset, name=preset).hash
+
+
+def test_of_the_worst_patient_only_a_number_that_ranks_is_published():
+    column = {"path": "detection.recall.worst_group", "direction": "descending"}
+    for ranked in (False, True):
+        columns = [column] if ranked else []
+        challenge = Challenge.from_preset(
+            "recommended",
+            name="hidden",
+            aggregation={"worst": "group"},
+            ranking={"columns": [*columns, {**column, "path": "detection.f1.group_mean"}], "require": []},
+        )
+        result = score_instances(challenge, sides_of(ONE))
+        public = json.loads(result.texts(public=True)["metrics.json"])
+        assert [path for path in numbers_in(public) if "worst" in path] == [column["path"]][: len(columns)]
+        assert value_at(result.metrics, column["path"]) == 0
+        assert json.loads(result.texts(public=True)["details.json"])["metrics"] == result.metrics
+
+
+def test_published_scores_take_no_more_than_100_kB_and_those_that_rank_stay():
+    names = [f"class {number}" for number in range(60)]
+    column = {"path": "detection.per_class.class 7.f1.group_mean", "direction": "descending"}
+    for some in (4, 12, 60):
+        challenge = Challenge.from_preset(
+            "recommended",
+            name="hidden",
+            classes=[{"name": name} for name in names[: max(some, 8)]],
+            reference={"ignore": {"classes": []}},
+            ranking={"columns": [column], "require": []},
+        )
+        result = score_instances(challenge, sides_of(ONE))
+        text = result.texts(public=True)["metrics.json"]
+        public = json.loads(text)
+        assert len(text) <= 100_000
+        assert {"detection", "classification", "segmentation", "panoptic", "covered", "overall"} <= public.keys()
+        assert column["path"] in numbers_in(public)
+        assert ("alternatives" in public, "per_class" in public["panoptic"]) == (some == 4, some < 60)
+        for path in numbers_in(public):
+            assert value_at(public, path) == value_at(result.metrics, path)
+
+
+def test_the_platform_gets_the_names_that_publish_says(own_demo, tmp_path):
+    rules = own_demo.challenge / "challenge.toml"
+    names = {"details": "nuclei-details.json", "objects": "nuclei_objects.csv"}
+    rules.write_text(rules.read_text() + "\n[publish]\n" + "".join(f'{k} = "{v}"\n' for k, v in names.items()))
+    output = scored(tmp_path / "platform", own_demo, on_platform=True)
+    assert sorted(path.name for path in output.iterdir()) == [
+        "metrics.json",
+        "nuclei-details.json",
+        "nuclei_objects.csv",
+    ]
+    output = scored(tmp_path / "laptop", own_demo, on_platform=False)
+    assert sorted(path.name for path in output.iterdir()) == ["details.json", "metrics.json", "objects.csv"]
+
+
+@pytest.mark.parametrize("key, name", [
+    ("details", "inputs.json"), ("details", "metrics.json"), ("details", "a/details.json"), ("details", "details.txt"),
+    ("details", ".details.json"), ("details", "../details.json"), ("objects", "objects.json"), ("objects", ".csv"),
+])  # fmt: skip
+def test_a_name_that_an_output_of_the_platform_cannot_have_is_refused(key, name):
+    with pytest.raises(ChallengeBroken, match=rf"publish\.{key}"):
+        Challenge.from_preset("recommended", name="a", publish={key: name})
+
+
+def test_without_a_nucleus_the_table_of_nuclei_has_its_header():
+    empty = nuclei([0] * 4, [0] * 4)
+    objects = score_instances(Challenge.from_preset("recommended", name="a"), {"a": (empty, empty)}).objects
+    assert objects.startswith("case,group,rule,outcome,reference_id,")
+    assert objects.count("\n") == 1
 
 
 def value_at(node: Any, path: str) -> Any:
@@ -248,24 +342,17 @@ def test_results_of_the_platform_are_ranked_and_shown_as_those_of_a_laptop(demo,
     assert cli.run(["report", "--results", str(output), "--public", "--output", str(tmp_path / "public.html")]) == 0
 
 
-def test_what_init_writes_publishes_what_ranks(tmp_path):
-    for preset in preset_names():
-        assert cli.run(["init", "--preset", preset, str(tmp_path / preset)]) == 0
-        started = Challenge.build(read_rules(tmp_path / preset / "challenge.toml"))
-        assert started.published_paths, preset
-        assert started.hash == Challenge.from_preset(preset, name=preset).hash
-
-
-def test_without_the_key_everything_is_published_and_no_hash_changes():
-    keys: list[dict[str, Any]] = [{}, {"publish": {"metrics": "all"}}, {"publish": {"metrics": "ranked"}}]
-    challenges = [Challenge.from_preset("monusac2020", name="a", **publish) for publish in keys]
+def test_what_is_published_changes_no_hash():
+    keys: list[dict[str, Any]] = [{}, {"metrics": "scores"}, {"metrics": "ranked"}, {"details": "d.json"}]
+    challenges = [Challenge.from_preset("monusac2020", name="a", publish=publish) for publish in keys]
     assert len({challenge.hash for challenge in challenges}) == 1
-    assert [challenge.published_paths is None for challenge in challenges] == [True, True, False]
 
 
 def test_nothing_to_rank_is_nothing_to_publish():
     with pytest.raises(ChallengeBroken, match=r"publish\.metrics.*'ranked' without a column"):
-        Challenge.from_preset("recommended", name="a", ranking={"columns": (), "require": ()})
+        Challenge.from_preset(
+            "recommended", name="a", ranking={"columns": (), "require": ()}, publish={"metrics": "ranked"}
+        )
 
 
 # --- names that participants must not read leave no trace in messages -------------------------------------------------

@@ -33,7 +33,6 @@ from evaluation.commands import main as cli
 from evaluation.files.results.documents import MetricsFile, as_json
 from evaluation.folders.demo import TEAMS, DemoPaths
 from evaluation.platform.phase import phase_of, phase_titles
-from evaluation.scoring.score import without_place
 from evaluation.scoring.street import score_then
 from nuclei_metrics.metrics import metrics_of
 
@@ -667,28 +666,17 @@ def test_a_stored_result_of_the_same_team_is_no_rival(made, with_earlier, tmp_pa
         found = score(with_earlier, finder, tmp_path / f"out {team}", *(["--team", team] if team else []))
         assert found["leaderboard"]["submissions"] == others
     (with_earlier / "leaderboard/baseline.json").unlink()
-    assert_no_stored_results(score(with_earlier, finder, tmp_path / "alone", "--team", "secret_team"))
+    assert "leaderboard" not in score(with_earlier, finder, tmp_path / "alone", "--team", "secret_team")
 
 
-def assert_no_stored_results(metrics: dict[str, Any]) -> None:
-    """All ranks are null, each with the reason at the same path."""
-    assert metrics["leaderboard"].pop("submissions") == 1
-    paths = ["position", "sum_of_ranks", *(f"rank.{path}" for path, _ in COLUMNS)]
-    for path in paths:
-        assert number_at(metrics["leaderboard"], path) is None
-        assert number_at(metrics["undefined"]["leaderboard"], path) == "no-stored-results"
-
-
-def test_without_earlier_results_the_reason_stands_under_undefined(made, results, tmp_path) -> None:
+def test_without_earlier_results_there_is_no_block(made, results, tmp_path) -> None:
     for name in ("none", "empty"):
         challenge = Path(shutil.copytree(made.challenge, tmp_path / name))
         if name == "empty":
             (challenge / "leaderboard").mkdir()
             (challenge / "leaderboard/README.md").write_text("nothing yet")
         written = score(challenge, made.submissions["finder"], tmp_path / f"out_{name}")
-        assert_no_stored_results(written)
-        del written["leaderboard"], written["undefined"]["leaderboard"]
-        assert written == results["finder"], "nothing else changes"
+        assert written == results["finder"], "nothing changes"
 
 
 def test_without_a_ranking_the_block_is_absent(with_earlier, made) -> None:
@@ -697,14 +685,13 @@ def test_without_a_ranking_the_block_is_absent(with_earlier, made) -> None:
     from dataclasses import replace
 
     assert "leaderboard" not in rank_result(with_earlier, replace(result, challenge=unranked)).metrics
-    assert "leaderboard" not in without_place(replace(result, challenge=unranked)).metrics
 
 
 def test_stored_results_that_may_not_be_looked_into_are_told(with_earlier, made, tmp_path, monkeypatch):
     allowed = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "leaderboard" and allowed(path, mode))
     monkeypatch.setattr(Path, "glob", lambda path, pattern: iter(()))  # what it finds there without permission
-    assert_no_stored_results(score(with_earlier, made.submissions["finder"], tmp_path / "out"))
+    assert "leaderboard" not in score(with_earlier, made.submissions["finder"], tmp_path / "out")
     (line,) = told_of_others(tmp_path / "out")
     assert "'leaderboard': permission denied; expected a folder that everybody may read." in line
 
@@ -716,7 +703,7 @@ def test_results_of_other_challenges_are_left_out_with_a_warning(with_earlier, m
     assert score(with_earlier, made.submissions["outliner"], tmp_path / "out")["leaderboard"]["submissions"] == 2
     assert told_of_others(tmp_path / "out")[0].startswith("[other-leaderboard] 'leaderboard/baseline.json'")
     (with_earlier / "leaderboard/secret_team.json").unlink()
-    assert_no_stored_results(score(with_earlier, made.submissions["outliner"], tmp_path / "alone"))
+    assert "leaderboard" not in score(with_earlier, made.submissions["outliner"], tmp_path / "alone")
 
 
 BROKEN = (b"", b"{", b"[]", b"{}", b'{"challenge": NaN}', b"[" * 10_000, b"\xff\xfe", b'{"challenge": {"name": "x"}}')
@@ -749,8 +736,6 @@ def test_the_first_run_of_the_image_writes_ranks(own_demo: DemoPaths, tmp_path) 
     for team, folder in own_demo.submissions.items():
         found = score(own_demo.challenge, folder, tmp_path / team)
         kept = json.loads((shipped / f"leaderboard/{team}.json").read_text())
-        assert found.pop("leaderboard")["position"] is None  # the demo's challenge itself keeps no results
-        del found["undefined"]["leaderboard"]
         assert {**kept, "software": found["software"]} == found
     for more, expected in (((), (4, 2)), (("--team", "namer"), (3, 3))):  # a team that is not named is its own rival
         ranks = score(shipped, own_demo.submissions["namer"], tmp_path / f"out{len(more)}", *more)["leaderboard"]

@@ -108,7 +108,7 @@ def test_only_true_shares_read_all_or_none(three: Documents) -> None:
 
 
 def test_every_reason_has_words() -> None:
-    of_pages = {"needs-details", "no-value", "no-stored-results", "unranked"}
+    of_pages = {"needs-details", "no-value"}
     assert {*get_args(UndefinedReason), *get_args(NoInterval), *of_pages} == set(REASONS)
 
 

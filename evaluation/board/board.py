@@ -36,7 +36,7 @@ from evaluation.files.results.documents import ABSENT, Ranks, as_json, identity,
 from evaluation.files.results.files import write_atomically
 from evaluation.findings import Finding, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
-from evaluation.scoring.score import UNRANKED, Result, rank_paths, without_place
+from evaluation.scoring.score import Result, rank_paths
 from evaluation.scoring.workers import Progress
 from nuclei_metrics.model import ScoreTable
 from nuclei_metrics.ranking.declared_test import ColumnsTogether
@@ -432,7 +432,7 @@ def build_board(
 
 
 def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Result:
-    """Rank a result among those in ``leaderboard/`` of the challenge; it is unchanged if nothing is ranked.
+    """Rank a result among those in ``leaderboard/`` of the challenge; without such it gets no ranks.
 
     team  that the submission is of: its stored result, the file of that name, is no rival. "": unknown
 
@@ -445,15 +445,14 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
         return result
     earlier_folder = challenge_folder / EARLIER
     if earlier_folder.is_dir() and not os.access(earlier_folder, os.R_OK | os.X_OK):
-        return without_place(
-            replace(result, findings=(*result.findings, fault("other-leaderboard", quote(EARLIER), wording="closed")))
-        )
+        closed = fault("other-leaderboard", quote(EARLIER), wording="closed")
+        return replace(result, findings=(*result.findings, closed))
     if team in rules.unranked:
-        return without_place(result, UNRANKED)
+        return result
     earlier, findings = _read_earlier(earlier_folder, result.challenge, (team, *rules.unranked))
     warned = replace(result, findings=(*result.findings, *findings)) if findings else result
     if not earlier:
-        return without_place(warned)
+        return warned
     results = {THIS: result.metrics, **earlier}
     scores = [
         TeamScores(

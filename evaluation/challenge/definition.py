@@ -116,8 +116,8 @@ class Challenge(Rules):
         self.check_sides()
         self.check_counts()
         self.check_metrics()
-        if self.published_paths == ():
-            raise contradiction("publish.metrics", "'ranked' without a column in [ranking]", "'all', or a ranking")
+        if self.publish.metrics == "ranked" and not self.ranked_paths:
+            raise contradiction("publish.metrics", "'ranked' without a column in [ranking]", "'scores', or a ranking")
         return self
 
     def check_sides(self) -> None:
@@ -250,10 +250,8 @@ class Challenge(Rules):
         )
 
     @property
-    def published_paths(self) -> tuple[str, ...] | None:
-        """The paths of metrics.json that participants may read, but for the parts of each; None: all."""
-        if self.publish.metrics == "all":
-            return None
+    def ranked_paths(self) -> tuple[str, ...]:
+        """The paths of metrics.json that decide the rank: those of columns, then those of minimum scores."""
         columns, floors = (self.ranking.columns, self.ranking.require) if self.ranking else ((), ())
         return (*(column.path for column in columns), *(floor.path for floor in floors))
 

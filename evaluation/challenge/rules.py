@@ -437,14 +437,28 @@ class RankingRules(Rules):
         return self
 
 
-class PublishRules(Rules):
-    """What metrics.json holds on the platform, where it may be shown to everybody. It changes no score.
+_NAME_OF_OUTPUT = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\.%s$"  # an output in a folder "images" is an image there
 
-    metrics   ranked: the columns and minimum scores of [ranking], their parts (``PARTS``), and their intervals;
-              the rest goes to details.json. all: every score
+_FILES_OF_PLATFORM = ("metrics.json", "inputs.json", "predictions.json")
+
+
+class PublishRules(Rules):
+    """What the platform gets: metrics.json, which everybody may see, and two files for organisers. Changes no score.
+
+    metrics   scores: every score, but for those of single patients. ranked: the columns and minimum scores of
+              [ranking], their parts, and their intervals. What metrics.json lacks is in details.json
+    details, objects   names of details.json and objects.csv there: a path belongs to one socket of the whole platform
     """
 
-    metrics: Literal["ranked", "all"] = "all"
+    metrics: Literal["scores", "ranked"] = "scores"
+    details: Annotated[str, Field(pattern=_NAME_OF_OUTPUT % "json")] = "details.json"
+    objects: Annotated[str, Field(pattern=_NAME_OF_OUTPUT % "csv")] = "objects.csv"
+
+    @model_validator(mode="after")
+    def check_consistency(self) -> Self:
+        if self.details in _FILES_OF_PLATFORM:
+            raise invalid("details", f"'{self.details}', a file of the platform", "another name")
+        return self
 
 
 class AuditRules(Rules):

@@ -120,10 +120,6 @@ def score(
         from evaluation.board.board import rank_result
 
         result = rank_result(challenge, result, team=team or "")
-    else:
-        from evaluation.scoring.score import without_place
-
-        result = without_place(result)
     with options.writing_to(output):
         result.write(output, public=is_public)
     if report:

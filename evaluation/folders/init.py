@@ -15,7 +15,7 @@ from typing import Any
 from evaluation.board.rules import gameable_ranking
 from evaluation.board.sensitivity import study_sensitivity
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
-from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_challenge_text, read_rules, resolve_preset
+from evaluation.challenge.documents import RECOMMENDED, read_challenge_text, read_rules, resolve_preset
 from evaluation.challenge.formats import FORMATS, PointRules
 from evaluation.files.formats import Request
 from evaluation.files.formats.detect import COCO_FORMATS, find_image, list_images
@@ -34,13 +34,6 @@ REFERENCE = "reference"
 PLACES = ("files", "class_map", "class_table")
 TOLD = ("shape", "tool")  # keys that the content of a file decides
 PIXELS_LOOKED_AT, IMAGES_LOOKED_AT = 50_000_000, 300  # of all images together: more would take minutes
-PUBLISH = """
-[publish]
-# What metrics.json holds on the platform, where everybody may read it: ranked (columns and minimum scores, with
-# their parts) | all (every score). details.json, for administrators, holds all. What scores reveal:
-# docs/security.md.
-metrics = "ranked"
-"""
 EXTRA_COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
     "spacing_um": "the size of a pixel in um",
     "index": "the position of the case, from 0, in arrays that hold all cases",
@@ -75,7 +68,7 @@ def initialise_challenge(
     overwritten: raises WrongUsage. Raises ChallengeBroken for files that cannot be read, and for names that cases
     cannot have.
     """
-    preset_rules = parse_toml(preset_text(preset))
+    preset_text(preset)  # raises WrongUsage for an unknown one
     for file in (CHALLENGE_FILE, CASES_FILE):
         if (folder / file).exists():
             raise WrongUsage(fault("file-exists", quote(folder / file)))
@@ -105,8 +98,7 @@ def initialise_challenge(
         f"Made by 'evaluation init': the rules of the preset '{preset}', and what differs from it.",
         f"All rules of the preset, with comments: 'evaluation explain presets {preset}', docs/presets.md#{preset}.",
     ]
-    text = challenges.challenge_text(heading, document)
-    write_atomically(folder / CHALLENGE_FILE, text + ("" if "publish" in preset_rules else PUBLISH))
+    write_atomically(folder / CHALLENGE_FILE, challenges.challenge_text(heading, document))
     write_atomically(folder / CASES_FILE, _cases_csv(cases, columns))
     has_pixels = challenge.reference.overlap is not None
     if preset == RECOMMENDED and has_pixels and cases:

@@ -264,8 +264,8 @@ def _support_request(challenge: Challenge) -> _SupportRequest:
 
 def _evaluation_outputs(challenge: Challenge) -> tuple[Socket, ...]:
     return (
-        Socket("nuclei-evaluation-details", "details.json", *JSON_FILE[:2], kept_out=True),
-        Socket("nuclei-evaluation-objects", "objects.csv", *CSV_FILE[:2]),
+        Socket("nuclei-evaluation-details", challenge.publish.details, *JSON_FILE[:2], kept_out=True),
+        Socket("nuclei-evaluation-objects", challenge.publish.objects, *CSV_FILE[:2]),
     )
 
 
@@ -341,9 +341,10 @@ def _explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) -
         "The score is the first column of [ranking], the others are extra results columns; each path is that of a "
         "number in metrics.json, and 'desc' means that higher is better.",
         f"Scoring method '{scoring}': {SCORING_WORDS[scoring]}.",
+        f"Mean rank on the platform x {len(rules.columns)} (columns) = sum of ranks among all teams.",
         "A submission in which one of these is no number is not ranked by the platform at all.",
         'To show a number that does not rank, add a column with "exclude_from_ranking": true'
-        + (' and write metrics = "all" under [publish]: now metrics.json holds what ranks.' if ranked_only else "."),
+        + (' and write metrics = "scores" under [publish]: now metrics.json holds what ranks.' if ranked_only else "."),
         f"Limit of attempts: {SUBMISSIONS} submission for each participant in {DAYS} days. Every score reveals "
         "something about the reference: choose the fewest that your participants can work with.",
     ]
@@ -369,7 +370,8 @@ def _explain(challenge: Challenge, support: _SupportRequest, settings: _PhaseSet
     rules, ranked_only = challenge.submission, challenge.publish.metrics == "ranked"
     lines = [
         *_explain_settings(ranking_of(challenge), settings.scoring_method_choice, ranked_only=ranked_only),
-        "Titles and paths of sockets are unique on the whole platform: if one is taken, choose another one.",
+        "Titles and paths of sockets are unique on the whole platform: if one is taken, choose another one. The paths "
+        "of the evaluation outputs are details and objects under [publish].",
         "An evaluation output that is named and not written fails the evaluation; everything else in /output but "
         "metrics.json is deleted.",
         f"Memory: {MEMORY_GB} GB is the default, up to 32 GB can be set (docs/organisers.md says what a case takes).",

@@ -97,8 +97,8 @@ def page_of_results(
             return OTHER_DOCUMENTS[name](_read_study(folder / name))
         metrics = read_metrics(folder / name, where=f"'{name}'")
         rules = None if challenge is None else _rules_of(metrics, challenge)
-        if rules is not None and rules.published_paths is not None:
-            metrics = published_metrics(metrics, rules.published_paths)
+        if rules is not None:
+            metrics = published_metrics(metrics, rules)
         classes = rules.class_names if rules else read_result(folder).classes  # details.json has their order
         published = ResultDocuments(_without_counts(metrics), None, tuple(classes))
         return submission.submission_page(submission.ReadResult(published))

@@ -41,8 +41,6 @@ REASONS: Mapping[str, str] = {
     "often-undefined": "the number is undefined in too many bootstrap samples",
     "outside-samples": "the number lies outside of all bootstrap samples",
     "needs-details": "the rank depends on the values of every patient, which are not known for earlier results",
-    "unranked": "the challenge shows this entry without a rank",
-    "no-stored-results": "the challenge keeps no results of other teams to rank it among",
     "no-value": "a column has no value, or the submission is not ranked",
 }
 

@@ -42,7 +42,6 @@ from evaluation.report.pictures import WORDS_OF_STATES, Scene, SecondPass
 from evaluation.report.result import WORDS_OF_AGGREGATIONS, ResultDocuments, Unit, is_lower_better, node_at
 from evaluation.report.skills import SKILLS, WITHOUT_CLASSES, side_by_side, skill_rows
 from evaluation.report.tables import bar_cell, leaf_table, leaves_of, show_rest, table_of
-from evaluation.scoring.score import NO_STORED_RESULTS
 
 BY_CLASS = (
     "panoptic.pq", "detection.precision", "detection.recall", "classification.recall", "classification.f1",
@@ -102,9 +101,7 @@ def _answer_section(result: ResultDocuments, costs: Document | None, standing: S
     tiles = [
         _skill_tile(result, *skill) for skill in chosen or [(metric_title(path), path) for path in result.paths[:4]]
     ]
-    board = result.metrics.get("leaderboard")
-    if standing or result.metrics["undefined"].get("leaderboard", {}).get("position") == NO_STORED_RESULTS:
-        board = None
+    board = None if standing else result.metrics.get("leaderboard")
     if board:
         path, among = "leaderboard.position", f"of {board['submissions']} ranked, this one included"
         tile = None if board["position"] is None else Tile("Rank", f"{board['position']:g}", among, path)

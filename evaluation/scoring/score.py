@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from io import StringIO
 from itertools import accumulate, pairwise
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.challenge.rules import PublishRules, RankingColumn, RankingRules
 from evaluation.files.results.documents import (
     Ranks,
     as_json,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 KINDS_OF_UNITS: Mapping[AggregationUnit, str] = {"pooled": "pooled", "group": "groups", "case": "cases"}
 MEANS: Mapping[str, str] = {"pooled": "pooled", "groups": "group_mean", "cases": "case_mean"}
 UNIT_OF_MEAN: Mapping[str, AggregationUnit] = {"pooled": "pooled", "group_mean": "group", "case_mean": "case"}
-NO_STORED_RESULTS, UNRANKED = "no-stored-results", "unranked"
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,28 +174,19 @@ class Result:
     def texts(self, *, public: bool = False) -> dict[str, str]:
         """The contents of the files by their names, in the order in which they are written.
 
-        public   metrics.json may be shown to everybody: it holds what [publish] says, and details.json all of it
+        public   the platform gets them: metrics.json holds what [publish] says, the others have the names of [publish],
+                 and details.json holds all scores under ``metrics`` if metrics.json does not
         """
         details, metrics = self.details, self.metrics
-        paths = self.challenge.published_paths if public else None
-        if paths is not None:
-            details, metrics = {**details, "metrics": metrics}, published_metrics(metrics, paths)
-        return {"details.json": as_json(details), "objects.csv": self.objects, "metrics.json": as_json(metrics)}
+        names = PublishRules.model_construct()
+        if public:
+            names, metrics = self.challenge.publish, published_metrics(metrics, self.challenge)
+            details = details if metrics == self.metrics else {**details, "metrics": self.metrics}
+        return {names.details: as_json(details), names.objects: self.objects, "metrics.json": as_json(metrics)}
 
     def write(self, folder: Path | str, *, public: bool = False) -> None:
         """Write details.json, objects.csv and, last, metrics.json: where it is, all are. ``public`` as in ``texts``."""
         write_together(Path(folder), self.texts(public=public))
-
-
-def without_place(result: Result, reason: str = NO_STORED_RESULTS) -> Result:
-    """The result of a challenge that ranks but keeps no result to rank among; unchanged if it does not rank.
-
-    Every number of ``leaderboard`` is None for the reason, but ``submissions``, which is 1.
-    """
-    rules = result.challenge.ranking
-    if rules is None or not rules.columns:
-        return result
-    return replace(result, ranks={("submissions",): (1, None), **dict.fromkeys(rank_paths(rules), (None, reason))})
 
 
 def rank_paths(rules: RankingRules) -> list[tuple[str, ...]]:

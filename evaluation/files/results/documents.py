@@ -10,7 +10,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
 from functools import reduce
 from itertools import chain, islice, repeat
@@ -30,6 +30,7 @@ from evaluation.findings import Finding, render_findings
 from nuclei_metrics.metrics import metrics_of
 from nuclei_metrics.metrics.every_nucleus import coverage_curve
 from nuclei_metrics.model import (
+    WORST_GROUP,
     CaseResult,
     Float64,
     Int32,
@@ -87,8 +88,47 @@ def metrics_document(
     return document
 
 
-def published_metrics(document: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
-    """The part of metrics.json for participants: the numbers at ``paths``, their parts, intervals, reasons and ranks.
+def published_metrics(document: Mapping[str, Any], challenge: Challenge) -> dict[str, Any]:
+    """Return metrics.json as [publish] lets everybody see it: at most ``PUBLISHED_BYTES``, and no value of one patient.
+
+    Where all scores are more, those of ``_LESS_NEEDED`` are left out, one kind after the other; numbers that rank stay.
+    Raises pydantic's ValidationError as ``metrics_document`` does.
+    """
+    ranked = _ranked_metrics(document, challenge.ranked_paths)
+    if challenge.publish.metrics == "ranked":
+        return ranked
+    for number in range(len(_LESS_NEEDED) + 1):
+        public = _merged(_without(document, {WORST_GROUP, *_LESS_NEEDED[:number]}), ranked)
+        if len(as_json(public).encode()) <= PUBLISHED_BYTES:
+            MetricsFile.model_validate(public)
+            return public
+    return ranked
+
+
+PUBLISHED_BYTES = 100_000  # the platform reads the file for every row of its leaderboard
+_LESS_NEEDED = ("alternatives", "per_class")
+
+
+def _without(tree: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    """Return nested tables without some keys, and without tables that have no other keys than these.
+
+    >>> _without({"a": {"b": 1, "c": 2}, "d": {"c": 3}, "undefined": {}}, {"c"})
+    {'a': {'b': 1}, 'undefined': {}}
+    """
+    left = {key: _without(value, keys) if isinstance(value, Mapping) else value for key, value in tree.items()}
+    return {key: value for key, value in left.items() if key not in keys and (value != {} or tree[key] == {})}
+
+
+def _merged(tree: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the nested tables of two documents in one; where both have a value it is the same."""
+    merged = dict(tree)
+    for key, value in other.items():
+        merged[key] = _merged(tree.get(key, {}), value) if isinstance(value, Mapping) else value
+    return merged
+
+
+def _ranked_metrics(document: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
+    """Return the part of metrics.json that ranks: the numbers at ``paths``, their parts, intervals, reasons and ranks.
 
     Raises pydantic's ValidationError as ``metrics_document`` does.
     """
