@@ -189,6 +189,30 @@ def test_what_the_platform_cannot_hold_and_what_a_name_lacks_are_told() -> None:
     ]  # fmt: skip
 
 
+def test_a_newcomer_scores_the_real_jobs_of_puma(shared_data: Path, tmp_path: Path, capsys) -> None:
+    """By the words of docs/organisers.md. The reference is of other images: the jobs get their names."""
+    challenge, tree = tmp_path / "my_challenge", tmp_path / "tree"
+    (challenge / "reference").mkdir(parents=True)
+    for path in (shared_data / "puma" / "reference").glob("*primary*"):
+        shutil.copy(path, challenge / "reference")
+    shutil.copytree(shared_data / "puma" / "submission", tree)
+    jobs = (tree / "predictions.json").read_text()
+    for old, new in (("preliminary_test_set_primary_roi_004", "training_set_primary_roi_101"),
+                     ("preliminary_test_set_primary_roi_005", "training_set_primary_roi_102")):  # fmt: skip
+        jobs = jobs.replace(old, new)
+    (tree / "predictions.json").write_text(jobs)
+    assert "2 of 2 inputs are cases of the reference." in said(capsys, "init", challenge, "--submission", tree)
+    cases = challenge / "cases.csv"
+    cases.write_text(cases.read_text().replace(",,\n", ",1024,1024\n"))  # as init asks
+    said(capsys, "score", "--challenge", challenge, "--submission", tree, "--output", tmp_path / "out")
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    rows = list(csv.DictReader((tmp_path / "out" / "objects.csv").read_text().splitlines()))
+    predicted = [row for row in rows if row["rule"] == "iou_above" and row["outcome"] != "missed"]
+    assert len(predicted) == 401 + 453  # polygons of the two jobs
+    assert 0 < metrics["detection"]["f1"]["pooled"] < 0.05  # of other images
+    assert "Archive: 2 items" in said(capsys, "phase", "--challenge", challenge)
+
+
 # --- starter kits -----------------------------------------------------------------------------------------------------
 
 
@@ -296,3 +320,17 @@ def test_the_example_algorithm_reads_its_input_and_its_output_is_scored(kind: st
     (tree / "predictions.json").write_text(json.dumps(listed))
     result = score_submission(folder, tree, workers=1)
     assert result.value("detection.f1.pooled") > 0.5
+    if kind == "Multiple polygons":
+        submissions = tmp_path / "submissions"
+        shutil.copytree(tree, submissions / "baseline")
+        for index, team in enumerate(("a", "b")):
+            shutil.copytree(tree, submissions / team)
+            for job in sorted(submissions.joinpath(team).glob("pk-*"))[: index + 1]:
+                (job / "output" / "nuclei.json").write_text('{"type": "Multiple polygons", "polygons": []}')
+        rules = folder / "challenge.toml"
+        rules.write_text(f'{rules.read_text()}\n[ranking]\nunranked = ["baseline"]\n')
+        command = ["leaderboard", "--challenge", folder, "--submissions", submissions, "--output", tmp_path / "board"]
+        assert run([*map(str, command), "--workers", "1"]) == 0
+        board = json.loads((tmp_path / "board" / "leaderboard.json").read_text())
+        assert {team["name"]: team["position"] for team in board["teams"]} == {"a": 1, "b": 2}
+        assert '"baseline"' in json.dumps(board)  # shown without a rank

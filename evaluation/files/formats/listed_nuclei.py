@@ -54,7 +54,6 @@ from evaluation.files.formats.annotation_lists import (
 )
 from evaluation.files.formats.format import Example, Request
 from evaluation.files.formats.sheet import SKIPPED, UNKNOWN, class_of_text, json_of
-from evaluation.files.schemas import are_records
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from nuclei_metrics.model import Case, Float64, Outlines, Points
@@ -96,10 +95,9 @@ def _read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: 
         nuclei = NucleusLists(request, case, kind)
         of_points = nuclei.of_points
         for piece in _items_of(records, (f"Multiple {kind}s", kind.title()), key, where):
-            are_items = are_records(f"{kind}s_json", piece)
             for item in piece:
                 nuclei.next_annotation()
-                is_item = are_items or (type(item) is dict and key in item)
+                is_item = type(item) is dict and key in item
                 if not is_item or not (of_points or type(item[key]) is list):
                     expected = f"an object with {quote(key)}, {what}"
                     nuclei.fault("invalid-annotation", wording="value", expected=expected, value=json_of(item))
