@@ -381,7 +381,7 @@ def test_a_rejected_team_is_looked_at_and_told_once(tmp_path: Path, monkeypatch:
         found = audit_challenge(
             challenge, submissions, tmp_path / "out", workers=1, note=lambda *line: told.append(line)
         )
-        assert told == [("few", "not ranked"), ("narrow", outcome), ("thick", outcome)]
+        assert told == [("few", "not ranked", ""), ("narrow", outcome, ""), ("thick", outcome, "")]
         told.clear()
     assert scored.runs == 3
     assert [(row.name, row.code) for row in found.unranked] == [("few", "wrong-format")]

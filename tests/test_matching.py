@@ -12,7 +12,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from every_format import small_document
+from every_format import small_document, write_files, write_rules
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import (
@@ -35,11 +35,13 @@ from literal import (
 from pycoco import OF_PYCOCOTOOLS, coco_evaluation, code_of
 from pycocotools import mask as coco_mask
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial import cKDTree
 
 from benchmarks.label_maps import draw_label_maps
 from benchmarks.synthesis import Mistakes, seeded
 from evaluation.challenge import MATCHING_RULES, Challenge
 from evaluation.challenge.matching_rules import Sides
+from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.scoring.from_arrays import count_label_maps
 from evaluation.scoring.match import match
@@ -88,17 +90,23 @@ def test_shared_rows_are_counted_without_looking_at_them(pair):
 
 
 def test_more_shared_rows_than_allowed_are_refused_before_they_are_looked_at():
-    """Four nuclei on five, of two rows each: 40 shared rows where 18 runs are free."""
-    four, five = (instances_of(np.ones((number, 2, 3), bool), [1] * number) for number in (4, 5))
-    overlap_table(four, five, most=22)
-    with pytest.raises(TooManyPairs, match=r"^40 rows of pixels in a nucleus of either side; at most 39$") as caught:
-        overlap_table(four, five, most=21)
-    assert not caught.value.by_reference  # 32 shared rows with itself, of which 16 are free
-    with pytest.raises(TooManyPairs) as caught:
-        overlap_table(five, five, most=29)
-    assert caught.value.by_reference
+    """Five nuclei on each other, of two rows each: 50 shared rows where twice 10 runs are free."""
+    five = instances_of(np.ones((5, 2, 3), bool), [1] * 5)
+    table_module.refuse_overlaps(five, 30)
+    for by_reference in (True, False):
+        with pytest.raises(TooManyPairs, match=r"^50 rows of pixels in two nuclei of a side; at most 49$") as caught:
+            table_module.refuse_overlaps(five, 29, by_reference=by_reference)
+        assert caught.value.by_reference == by_reference
     single = instances_of(np.eye(4, dtype=bool)[:, None], [1] * 4)  # without overlaps there is no limit
-    assert len(overlap_table(single, single, most=0).intersection_px) == 4
+    table_module.refuse_overlaps(single, 0)
+
+
+@given(pairs_of_images(overlap=True, most=8))
+def test_where_both_sides_are_bounded_their_shared_rows_are(pair):
+    """A pair of runs shares a pixel, and each side has at most its own pairs there: by Cauchy and Schwarz."""
+    sides = [instances_of(*side) for side in pair]
+    own = [table_module.count_shared_rows(side, side) for side in sides]
+    assert table_module.count_shared_rows(*sides) ** 2 <= own[0] * own[1] * max(1, sides[0].shape_yx[1]) ** 2
 
 
 def test_images_of_different_shape_are_refused():
@@ -337,6 +345,7 @@ def test_the_best_iou_and_confidence_first_equal_their_definitions(pair, probabi
         if not class_aware or classes[i] == prediction_classes[j]
     }
     places = [[(*position(mask), of) for mask, of in zip(*side, strict=True)] for side in pair]
+    places[1] = [(*place, -sure) for place, sure in zip(places[1], probability, strict=False)]  # of equal ones
     surest = sorted(range(len(prediction)), key=lambda j: (-probability[j], places[1][j]))
     enough = {at: distance for at, distance in touching.items() if -distance >= threshold}
 
@@ -872,62 +881,110 @@ def test_overlapping_masks_of_a_real_model_match_as_pycocotools_matches_them(sha
 # --- too many pairs ---------------------------------------------------------------------------------------------------
 
 
-def test_a_table_of_too_many_pairs_is_refused_before_it_is_made(monkeypatch):
-    monkeypatch.setattr(rules, "MOST_PAIRS", 12)
-    sides = [points_of([(y, 0) for y in range(4)], [1, 1, 1, 2])] * 2
-    assert len(match_centroid_assignment(*sides, radius_px=1, class_aware=True, cutoff="after")) == 4
-    assert len(match_centroid_assignment(*sides, radius_px=1, class_aware=False, cutoff="before")) == 4
-    with pytest.raises(TooManyPairs, match=r"^16 pairs of 4 x 4 nuclei; at most 12$"):
-        match_centroid_assignment(*sides, radius_px=1, class_aware=False, cutoff="after")
+def test_an_assignment_of_all_to_all_bounds_each_side_by_itself(monkeypatch):
+    """And each class, whether the other side has it or not."""
+    monkeypatch.setattr(rules, "MOST_OF_REFERENCE", 3)
+    monkeypatch.setattr(rules, "MOST_OF_PREDICTION", 4)
+    sides = [points_of([(y, 0) for y in range(number)], classes) for number, classes in (
+        (3, [1, 1, 1]), (4, [1, 1, 2, 2]), (4, [2, 2, 2, 2]), (5, [1, 1, 2, 2, 2]), (0, []),
+    )]  # fmt: skip
+
+    def ending(reference: int, prediction: int, *, class_aware: bool) -> str:
+        try:
+            match_centroid_assignment(
+                sides[reference], sides[prediction], radius_px=9, class_aware=class_aware, cutoff="after"
+            )
+        except TooManyPairs as error:
+            return f"{error.by_reference}: {error}"
+        return ""
+
+    what = "nuclei in an assignment of all to all"
+    assert [ending(0, other, class_aware=False) for other in range(5)] == [
+        "", "", "", f"False: 5 {what}; at most 4", ""
+    ]  # fmt: skip
+    assert {ending(1, other, class_aware=False) for other in range(5)} == {f"True: 4 {what}; at most 3"}
+    assert {ending(1, other, class_aware=True) for other in range(5)} == {""}
+    of_class = "nuclei of a class in an assignment of all to all"
+    assert {ending(2, other, class_aware=True) for other in range(5)} == {f"True: 4 {of_class}; at most 3"}
 
 
-def test_an_assignment_of_too_many_steps_is_refused_before_it_is_made(monkeypatch):
-    """Points beyond the others on a line take the square of the smaller side times the larger."""
+def test_a_reference_with_too_many_neighbours_is_refused_whatever_is_predicted(monkeypatch):
     near, far = points_of([(y, 0) for y in range(40)]), points_of([(y, 0) for y in range(40, 90)])
 
-    def pairs(*sides: Instances, cutoff: str = "after") -> int:
-        return len(match_centroid_assignment(*sides, radius_px=99, class_aware=False, cutoff=cutoff))
+    def pairs(*sides: Instances) -> int:
+        return len(match_centroid_assignment(*sides, radius_px=99, class_aware=False))
 
-    monkeypatch.setattr(rules, "MOST_STEPS", 40 * 40 * 50)
-    assert pairs(near, far) == pairs(far, near) == 40
-    monkeypatch.setattr(rules, "MOST_STEPS", 40 * 40 * 50 - 1)
-    with pytest.raises(TooManyPairs, match=r"^80,000 steps of assigning 40 x 50 nuclei; at most 79,999$") as caught:
-        pairs(near, far)
-    assert not caught.value.by_reference
-    with pytest.raises(TooManyPairs) as caught:
-        pairs(far, near)
-    assert caught.value.by_reference  # 50 nuclei against themselves have more steps
-    assert pairs(near, far, cutoff="before") == 40
-    monkeypatch.setattr(rules, "MOST_STEPS", 40**3 - 1)
-    with pytest.raises(TooManyPairs, match=r"^64,000 steps of assigning 40 x 40 nuclei"):
-        pairs(near, far, cutoff="before")
+    monkeypatch.setattr(rules, "MOST_NEIGHBOURS", 40)
+    assert pairs(near, far) == 40
+    nothing = points_of([])
+    for prediction in (near, far, nothing):
+        with pytest.raises(TooManyPairs, match=r"^50 nuclei within twice the radius of one; at most 40$") as caught:
+            pairs(far, prediction)
+        assert caught.value.by_reference
 
 
 WHO = "[case-too-costly] case 'a', matching rule 'a': "
-FEWER = (
-    "3 nuclei, which make too many pairs with those of the reference; expected fewer, or nuclei that lie where those "
-    "of the image are. Leave out what is no nucleus, such as single pixels, and what was found several times."
-)
+FEWER = "Leave out what is no nucleus, such as single pixels, and what was found several times."
 SMALLER = 'Choose a smaller radius or cutoff = "before", or cut the images into smaller ones.'
 
 
-@pytest.mark.parametrize("rule, limit, own", [
-    ("centroid_assignment", "MOST_PAIRS", "6 pairs of 2 x 3 nuclei; expected at most 3. "),
-    ("centroid_closest_first", "MOST_CLOSE", "6 pairs within the radius; expected at most 3. "),
-    ("hausdorff_closest_first", "MOST_CLOSE", "6 pairs within the radius; expected at most 3. "),
-    ("confidence_first", "MOST_CLOSE", "6 pairs within the radius; expected at most 3. "),
+@pytest.mark.parametrize("rule, cutoff", [
+    ("centroid_assignment", "after"), ("centroid_closest_first", ""), ("hausdorff_closest_first", ""),
+    ("confidence_first", ""),
 ])  # fmt: skip
-def test_too_many_pairs_are_counted_and_told_to_who_can_help_it(rule, limit, own, monkeypatch):
-    """Participants without a word on the reference, organisers where it has too many with itself: 2 x 2 here."""
-    parameters = {"radius_px": 9.0} | ({"cutoff": "after"} if rule == "centroid_assignment" else {})
-    sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])
-    monkeypatch.setattr(rules, limit, 6)
-    apply(rule, parameters, *sides)
-    for most, fault, line in ((5, InputFault, FEWER), (3, ChallengeBroken, own + SMALLER)):
+def test_too_many_nuclei_of_a_side_are_told_to_who_can_help_it_and_say_nothing_of_the_other(rule, cutoff, monkeypatch):
+    parameters = {"radius_px": 9.0} | ({"cutoff": cutoff} if cutoff else {})
+    limits = ["MOST_OF_REFERENCE", "MOST_OF_PREDICTION"] if cutoff else ["MOST_CLOSE"]
+    two, three = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])
+    nothing = rows([0] * 5, [0] * 5)[0]
+    what, most = (
+        ("nuclei in an assignment of all to all", 2) if cutoff else ("pairs of nuclei of a side within the radius", 4)
+    )
+    number = 3 if cutoff else 9
+    for limit in limits:
         monkeypatch.setattr(rules, limit, most)
-        with pytest.raises(fault) as caught:
-            apply(rule, parameters, *sides)
-        assert [str(finding) for finding in caught.value.findings] == [WHO + line]
+    apply(rule, parameters, two, two)
+    for reference in (two, nothing):
+        with pytest.raises(InputFault) as caught:
+            apply(rule, parameters, reference, three)
+        assert [str(f) for f in caught.value.findings] == [f"{WHO}{number} {what}; expected at most {most}. {FEWER}"]
+    for prediction in (two, three, nothing):
+        with pytest.raises(ChallengeBroken) as broken:
+            apply(rule, parameters, three, prediction)
+        assert [str(f) for f in broken.value.findings] == [f"{WHO}{number} {what}; expected at most {most}. {SMALLER}"]
+
+
+@pytest.mark.parametrize("nuclei, code", [(3, 0), (4, 3)])
+def test_no_submission_makes_the_challenge_at_fault(nuclei, code, tmp_path, monkeypatch):
+    """Of 1 to 6 predicted points: a reference beyond its limit ends all with 3, a prediction beyond its own with 1."""
+    monkeypatch.setattr(rules, "MOST_OF_REFERENCE", 3)
+    monkeypatch.setattr(rules, "MOST_OF_PREDICTION", 5)
+    rule = {"name": "a", "rule": "centroid_assignment", "radius_px": 3.0, "cutoff": "after"}
+    document = small_document(POINTS, rule, cases=(Case("a", "P1", 9, 9),))
+    write_rules(document, tmp_path)
+
+    def write(folder: str, number: int) -> None:
+        points = [{"name": "nucleus", "point": [x, 1, 0.5]} for x in range(number)]
+        content = {"type": "Multiple points", "points": points, "version": {"major": 1, "minor": 0}}
+        write_files(tmp_path / folder, {"a.json": content})
+
+    write("reference", nuclei)
+    codes = []
+    for number in range(1, 7):
+        write("submission", number)
+        sides = ["--challenge", str(tmp_path), "--submission", str(tmp_path / "submission")]
+        codes.append(run(["score", *sides, "--output", str(tmp_path / "out"), "--quiet"]))
+    assert codes == ([0] * 5 + [1] if code == 0 else [3] * 6)
+
+
+@given(st.integers(0, 3), st.floats(0.5, 40))
+def test_where_both_sides_are_no_crowds_their_close_pairs_are_bounded(seed, reach):
+    """At most 9 times the square root of the pairs of one side times those of the other."""
+    random = np.random.default_rng(seed)
+    sides = [random.normal(20, 30 * random.random(), (int(random.integers(1, 400)), 2)) for _ in range(2)]
+    trees = [cKDTree(side) for side in sides]
+    crowds = [rules._pairs_in_cells(side, reach) for side in sides]
+    assert trees[0].count_neighbors(trees[1], reach) <= 9 * math.sqrt(crowds[0] * crowds[1])
 
 
 # --- in challenge.toml ------------------------------------------------------------------------------------------------

@@ -531,7 +531,7 @@ def test_a_fault_found_while_measuring_and_one_found_while_reading_are_both_told
 
     def measure(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[CaseResult]:
         if any(case.case.name == "P2_1" for case in matched):
-            raise refused("case-too-costly", "case 'P2_1'", predictions=3)
+            raise refused("case-too-costly", "case 'P2_1'", wording="too-many-distant", predictions=3)
         return own(challenge, matched)
 
     monkeypatch.setattr(street, "measure_cases", measure)

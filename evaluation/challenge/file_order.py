@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from grand_challenge_metrics.scorers import find_hits_for_targets  # slow to import: scikit-learn
 
-from nuclei_metrics.matching.rules import RADIUS_ROUNDING, batches_of_pairs, centroid_places, in_order, refuse_too_many
+from nuclei_metrics.matching.rules import RADIUS_ROUNDING, batches_of_pairs, centroid_places, in_order, refuse_crowds
 from nuclei_metrics.matching.table import matches_of
 from nuclei_metrics.model import Instances, Matches, OverlapTable
 
@@ -26,8 +26,8 @@ def match_in_file_order(
     """
     radius_px *= RADIUS_ROUNDING
     left, right = (in_order(centroid_places(side)) for side in (reference, prediction))
+    refuse_crowds([left.at, right.at], radius_px)
     count = scipy.spatial.cKDTree(right.at).query_ball_point(left.at, radius_px, return_length=True)
-    refuse_too_many(count, left.at, radius_px)
     is_free = np.ones(len(right.index), np.bool_)
     pairs = []
     for part in batches_of_pairs(count if len(is_free) else count[:0]):

@@ -15,7 +15,7 @@ from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances import prepare
 from nuclei_metrics.instances.runs import cover_depth, select_instances
 from nuclei_metrics.matching.rules import match_iou_above
-from nuclei_metrics.matching.table import count_copies, duplicates_among, find_twins, overlap_table
+from nuclei_metrics.matching.table import count_copies, duplicates_among, find_twins, overlap_table, refuse_overlaps
 from nuclei_metrics.metrics.counts import class_counts, join_images
 from nuclei_metrics.model import Bool, Case, Instances, Int64, Matches, OverlapTable
 from nuclei_metrics.model.arrays import distinct
@@ -96,8 +96,10 @@ def _match_together(challenge: Challenge, cases: Sequence[CaseSides]) -> Iterato
         [case.reference.instances for case in cases],
         [case.prediction for case in cases if case.prediction is not None],
     )
+    for side in sides[0]:
+        refuse_overlaps(side, challenge.limits.overlaps_per_case, by_reference=True)
     reference, prediction = (join_images(side) for side in sides)
-    table = overlap_table(reference, prediction, most=challenge.limits.overlaps_per_case)
+    table = overlap_table(reference, prediction)
     joined = Sides(cases[0].case, table, reference, prediction, challenge.metrics.boundary)
     matches = {rule.name: rule.match(joined) for rule in challenge.matching.rules}
     bounds = [np.cumsum([0, *map(len, side)]) for side in sides]
@@ -154,12 +156,14 @@ def match_case(
         predicted = replace(numbered, source_id=submitted.source_id[taking_part])
     classes = len(challenge.classes)
     try:
-        table = overlap_table(reference.instances, predicted, most=challenge.limits.overlaps_per_case)
+        for side, by_reference in ((reference.instances, True), (predicted, False)):
+            refuse_overlaps(side, challenge.limits.overlaps_per_case, by_reference=by_reference)
     except TooManyPairs as error:
         pairs, what, limit = error.pairs, error.what, error.most
         where = f"case {quote(case.name)}"
         to_organisers = fault("too-many-overlaps", where, wording="reference", pairs=pairs, what=what, limit=limit)
-        raise blame(error, to_organisers, _too_many_overlaps(case, predicted)) from error
+        raise _blame(error, to_organisers, _too_many_overlaps(case, predicted)) from error
+    table = overlap_table(reference.instances, predicted)
     rules = challenge.matching.rules
     if "file_order" in challenge.matching.published_faults:
         rules = (InFileOrder(**rules[0].model_dump()), *rules[1:])
@@ -314,9 +318,11 @@ def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> M
         pairs, what, limit = error.pairs, error.what, error.most
         wording = "too-many-possible-pairs"
         to_organisers = fault("case-too-costly", where, wording=wording, pairs=pairs, what=what, limit=limit)
-        raise blame(error, to_organisers, fault("case-too-costly", where, predictions=len(sides.prediction))) from error
+        raise _blame(
+            error, to_organisers, fault("case-too-costly", where, pairs=pairs, what=what, limit=limit)
+        ) from error
 
 
-def blame(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
+def _blame(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
     """Refuse a case with too many pairs; organisers are told if the reference alone has too many, else participants."""
     return ChallengeBroken(to_organisers) if error.by_reference else InputFault(to_participants)

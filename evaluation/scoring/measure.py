@@ -13,13 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from evaluation.challenge import COUNTED, Challenge
-from evaluation.findings import fault, quote
-from evaluation.findings.errors import refused
-from evaluation.scoring.match import MatchedCase, blame
+from evaluation.findings import quote
+from evaluation.findings.errors import InputFault, refused
+from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.shapes import measure_shapes
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.measure import MatchedImage, MeasuredImage, measure_images
-from nuclei_metrics.metrics.overlap import DISTANT_OBJECTS
 from nuclei_metrics.model import Instances, Int64, MatchCounts, Matches
 from nuclei_metrics.model.counts import CaseResult, ObjectList, PredictionList
 
@@ -27,7 +26,7 @@ from nuclei_metrics.model.counts import CaseResult, ObjectList, PredictionList
 def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[CaseResult]:
     """Count and measure the pairs of several cases; outlines are compared for all of them together.
 
-    Raises InputFault, or ChallengeBroken if the reference alone is to blame, where too many nuclei would be compared.
+    Raises InputFault where too many distant objects would be compared.
     """
     if challenge.metrics.size_quantiles and not challenge.metrics.sizes_px:
         raise ValueError("the sizes of the reference are not known: with_sizes")
@@ -37,7 +36,7 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
     try:
         measured = measure_images(images, challenge.metric_choice(), border=border, points=points)
     except TooManyPairs as error:
-        raise _too_costly(error, matched[error.image or 0]) from error
+        raise _too_costly(matched[error.image or 0]) from error
     return [_result_of(challenge, case, of_case) for case, of_case in zip(matched, measured, strict=True)]
 
 
@@ -54,17 +53,10 @@ def _matched_image(challenge: Challenge, case: MatchedCase) -> MatchedImage:
     )
 
 
-def _too_costly(error: TooManyPairs, case: MatchedCase) -> Exception:
-    """Return the refusal of a case that would take too many comparisons whatever the matching rule."""
-    where, predictions = f"case {quote(case.case.name)}", len(case.prediction)
-    if error.what == DISTANT_OBJECTS:
-        where = f"{where}, family 'objects'"
-        return refused("case-too-costly", where, wording="too-many-distant", predictions=predictions)
-    where, pairs = f"{where}, family 'overlap'", error.pairs
-    to_organisers = fault(
-        "case-too-costly", where, wording="too-many-possible-pairs", pairs=pairs, what=error.what, limit=error.most
-    )
-    return blame(error, to_organisers, fault("case-too-costly", where, predictions=predictions))
+def _too_costly(case: MatchedCase) -> InputFault:
+    """Return the refusal of a case in which too many objects lie far from all objects of the other side."""
+    where = f"case {quote(case.case.name)}, family 'objects'"
+    return refused("case-too-costly", where, wording="too-many-distant", predictions=len(case.prediction))
 
 
 def _result_of(challenge: Challenge, case: MatchedCase, measured: MeasuredImage) -> CaseResult:

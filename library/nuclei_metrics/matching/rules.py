@@ -14,7 +14,7 @@ import scipy
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances.boundary import RunsByInstance, boundaries_of_runs, choose_runs, runs_by_instance
 from nuclei_metrics.matching.table import Candidates, as_fraction, candidate_pairs, has_rival, matches_of
-from nuclei_metrics.metrics.counts import best_partners, best_rows
+from nuclei_metrics.metrics.counts import best_rows
 from nuclei_metrics.metrics.surfaces import surface_measures
 from nuclei_metrics.model import (
     Bool,
@@ -185,13 +185,9 @@ def match_iou_assignment(
 # --- the best IoU of each reference nucleus ---------------------------------------------------------------------------
 
 
-def _best_of_each_reference(pairs: Candidates, reference: Instances, prediction: Instances) -> Int64:
-    """For each reference the pair with the highest IoU; of equal ones the prediction that comes first.
-
-    Of equal references each takes another of equal predictions (``best_partners``).
-    """
-    iou, ranks = pairs.iou(), (reference.position_rank(), prediction.position_rank())
-    return best_partners(pairs.reference_index, pairs.prediction_index, iou, iou, *ranks)
+def _best_of_each_reference(pairs: Candidates, prediction: Instances) -> Int64:
+    """For each reference the pair with the highest IoU; of equal ones the prediction that comes first."""
+    return best_rows(pairs.reference_index, pairs.prediction_index, pairs.iou(), prediction.position_rank())
 
 
 def _best_of_each_prediction(pairs: Candidates, chosen: Int64, reference: Instances) -> Int64:
@@ -219,7 +215,7 @@ def match_best_iou_any_overlap(
     ([1], [0])
     """
     pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
-    best = _best_of_each_reference(pairs, reference, prediction)
+    best = _best_of_each_reference(pairs, prediction)
     return pairs.matches(_best_of_each_prediction(pairs, best, reference))
 
 
@@ -234,7 +230,7 @@ def match_best_iou_centroid_inside(
     Foucart, Debeir, Decaestecker, "lessons from MoNuSAC 2020", section 3.2.1.
     """
     pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
-    best = _best_of_each_reference(pairs, reference, prediction)
+    best = _best_of_each_reference(pairs, prediction)
     inside = centroid_inside(reference, prediction, pairs.reference_index[best], pairs.prediction_index[best])
     return pairs.matches(_best_of_each_prediction(pairs, best[inside], reference))
 
@@ -285,7 +281,9 @@ def match_centroid_closest_first(
     return pairs.matches(taken, reference, prediction, table)
 
 
-MOST_PAIRS = 30_000_000  # in a table of all against all: 240 MB
+# Nuclei of a class in a table of all against all: the smaller side squared times the larger take 12 s at worst. Each
+# side has a limit of its own, so that what one side may have says nothing about the other.
+MOST_OF_REFERENCE, MOST_OF_PREDICTION = 2_000, 5_000
 
 Cutoff = Literal["before", "after"]
 
@@ -317,8 +315,8 @@ def match_centroid_assignment(
 
     Of several optimal assignments it is the same for any order and ids of the instances, since these are compared in
     the order of their positions. "after" holds a table of all pairs, of each class if ``class_aware``.
-    Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` for a table of more than
-    ``MOST_PAIRS``, or one that may take more than ``MOST_STEPS``.
+    Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` for more nuclei in a table than
+    ``MOST_OF_REFERENCE`` or ``MOST_OF_PREDICTION``, or, without a table, more than ``MOST_NEIGHBOURS``.
 
     >>> from nuclei_metrics.instances.runs import instances_from_labels
     >>> reference = instances_from_labels(np.array([[1, 0, 0, 2, 0, 0]]))
@@ -345,7 +343,9 @@ def match_centroid_assignment(
         pairs = _assign_all(reference, prediction, class_aware=class_aware)
         is_match = pairs.closeness <= _squared_limit(radius_px)
     else:
-        pairs = close_centroids(reference, prediction, radius_px=radius_px, class_aware=class_aware)
+        pairs = close_centroids(
+            reference, prediction, radius_px=radius_px, class_aware=class_aware, most_neighbours=MOST_NEIGHBOURS
+        )
         is_match = best_assignment(pairs.reference, pairs.prediction, -np.sqrt(pairs.closeness), most_pairs=True)
     return pairs.matches(is_match, reference, prediction, table)
 
@@ -357,12 +357,14 @@ def _assign_all(reference: Instances, prediction: Instances, *, class_aware: boo
     if class_aware:
         classes = np.intersect1d(left.class_id, right.class_id).tolist()
         parts = [(np.flatnonzero(left.class_id == c), np.flatnonzero(right.class_id == c)) for c in classes]
+    limits = (MOST_OF_REFERENCE, True), (MOST_OF_PREDICTION, False)
+    for side, (most, by_reference) in zip(sides, limits, strict=True):
+        groups = np.unique(side.class_id, return_counts=True)[1] if class_aware else [len(side.index)]
+        if (largest := int(max(groups, default=0))) > most:
+            what = f"nuclei{' of a class' if class_aware else ''} in an assignment of all to all"
+            raise TooManyPairs(what, largest, most, by_reference=by_reference)
     assigned = [(np.empty(0, np.int64), np.empty(0, np.int64))]
     for one, other in parts:
-        if len(one) * len(other) > MOST_PAIRS:
-            what = f"pairs of {len(one):,} x {len(other):,} nuclei"
-            raise TooManyPairs(what, len(one) * len(other), MOST_PAIRS, by_reference=len(one) ** 2 > MOST_PAIRS)
-        _refuse_too_many_steps(len(one), len(other))
         row, column = _least_total(left.at[one], right.at[other])
         assigned.append((one[row], other[column]))
     i, j = (np.concatenate(column) for column in zip(*assigned, strict=True))
@@ -486,8 +488,8 @@ def match_confidence_first(
     The distance is that of the centroids, or of the points; exactly the radius is near enough. Equally probable
     predictions (all of them, if there are no probabilities) choose in the order of their positions; of references that
     are equally near the one that comes first is taken. ``table`` is the overlap table, if there is one already; points
-    need none. Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` for far too many pairs
-    within it.
+    need none. Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` for crowds
+    (``refuse_crowds``).
 
     This is how detections are matched for a precision-recall curve or FROC. The published codes of three challenges
     go through the *references*, in the order of their file, so their results depend on that order:
@@ -508,8 +510,8 @@ def match_confidence_first(
     chooser = np.argsort(-_confidences(prediction)[right.index], kind="stable")
     free = np.arange(len(left.index))
     reach = radius_px * SEARCH_MARGIN
+    refuse_crowds([left.at, right.at], reach)
     count = scipy.spatial.cKDTree(left.at).query_ball_point(right.at[chooser], reach, return_length=True)
-    refuse_too_many(count, left.at, reach)
     matched: list[tuple[Int64, Int64]] = [(free[:0], chooser[:0])]
     for part in batches_of_pairs(count):
         who = chooser[part]
@@ -584,7 +586,9 @@ def _confidences(prediction: Instances) -> Float64:
 
 CLOSE_PAIRS_AT_ONCE = 1 << 21  # pairs that are held before those that cannot match are left out
 RADIUS_ROUNDING = 1 + 1e-9  # exactly the radius is near enough, though coordinates and radii in px are rounded numbers
-MOST_CLOSE = 200_000_000  # pairs within a radius that are looked at; a slide of a million nuclei has some ten million
+MOST_CLOSE = 100_000_000  # pairs of a side in a cell as large as the radius; a slide of a million nuclei has a million
+BINS = 1 << 22  # of cells
+MOST_NEIGHBOURS = 2_700  # of a reference nucleus within twice the radius, for an optimal assignment: 12 s at worst
 SEARCH_MARGIN = 1 + 3e-9  # of the search, whose rounding is not ours; every pair it finds is compared again
 
 Closeness = Callable[[Int64, Int64], Float64]
@@ -633,7 +637,14 @@ def _place_instances(instances: Instances, at: npt.NDArray[Any]) -> _Placed:
     return _Placed(order, instances.class_id[order], np.ascontiguousarray(at[order], np.float64))
 
 
-def close_centroids(reference: Instances, prediction: Instances, *, radius_px: float, class_aware: bool) -> _ClosePairs:
+def close_centroids(
+    reference: Instances,
+    prediction: Instances,
+    *,
+    radius_px: float,
+    class_aware: bool,
+    most_neighbours: int | None = None,
+) -> _ClosePairs:
     """All pairs with a distance of centroids of at most ``radius_px`` that could match; their squares are compared.
 
     Up to a billionth of the radius beyond it counts as exactly the radius: a centroid, a point and a radius in px are
@@ -645,7 +656,9 @@ def close_centroids(reference: Instances, prediction: Instances, *, radius_px: f
         return _squared_distances(sides[0].at[i], sides[1].at[j])
 
     limit = _squared_limit(radius_px)
-    return _close_pairs(sides, radius_px, closeness, norm=2, limit=limit, class_aware=class_aware)
+    return _close_pairs(
+        sides, radius_px, closeness, norm=2, limit=limit, class_aware=class_aware, most_neighbours=most_neighbours
+    )
 
 
 def centroid_places(instances: Instances) -> _Placed:
@@ -664,6 +677,7 @@ def _close_pairs(
     norm: float,
     limit: float,
     class_aware: bool,
+    most_neighbours: int | None = None,
 ) -> _ClosePairs:
     """All pairs with a closeness of at most ``limit`` that could match if the closest, or the most, are to be taken.
 
@@ -672,16 +686,19 @@ def _close_pairs(
     A reference that shares predictions with k - 1 others never needs more than its k closest ones: whatever the others
     take, one of these is left for it. So the pairs that are kept are bounded by the references and their density,
     whatever the predictions are; at most about ``CLOSE_PAIRS_AT_ONCE``, or those of one reference, are held besides.
-    Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` above ``MOST_CLOSE``.
+    Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` for crowds (``refuse_crowds``), or
+    for a reference with more than ``most_neighbours`` others within twice the radius.
     """
     _check_radius(radius_px)
     left, right = sides
-    tree = scipy.spatial.cKDTree(right.at)
     reach = radius_px * SEARCH_MARGIN
+    refuse_crowds([left.at, right.at], reach)
+    tree = scipy.spatial.cKDTree(right.at)
     count = tree.query_ball_point(left.at, reach, p=norm, return_length=True)
-    refuse_too_many(count, left.at, reach, norm)
     twice = 2 * reach * SEARCH_MARGIN
     enough = scipy.spatial.cKDTree(left.at).query_ball_point(left.at, twice, p=norm, return_length=True)
+    if most_neighbours is not None and (largest := int(enough.max(initial=0))) > most_neighbours:
+        raise TooManyPairs("nuclei within twice the radius of one", largest, most_neighbours, by_reference=True)
     parts: list[tuple[Int64, Int64, Float64]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for part in batches_of_pairs(count):
         near = scipy.spatial.cKDTree(left.at[part]).sparse_distance_matrix(tree, reach, p=norm, output_type="ndarray")
@@ -700,11 +717,28 @@ def _close_pairs(
     return _ClosePairs(i, j, value, sides)
 
 
-def refuse_too_many(count: Int64, reference_at: Float64, reach: float, norm: float = 2) -> None:
-    """Raise ``TooManyPairs`` if there are more close pairs than are looked at; ``count`` of each instance of a side."""
-    if (pairs := int(count.sum())) > MOST_CLOSE:
-        own = scipy.spatial.cKDTree(reference_at).query_ball_point(reference_at, reach, p=norm, return_length=True)
-        raise TooManyPairs("pairs within the radius", pairs, MOST_CLOSE, by_reference=int(own.sum()) > MOST_CLOSE)
+def refuse_crowds(sides: Sequence[Float64], reach: float) -> None:
+    """Raise ``TooManyPairs`` if the nuclei of a side, the reference or the prediction, lie too close to each other.
+
+    sides  coordinates of both, float64 (K, D)
+
+    Counted are the pairs of a side in the same cell of a grid of the size of the radius. Neither side decides about the
+    other; where both are bounded, so are the pairs of one with the other, at 9 times as many (81 times for boxes).
+    """
+    for at, by_reference in zip(sides, (True, False), strict=True):
+        if len(at) ** 2 > MOST_CLOSE and (pairs := _pairs_in_cells(at, reach)) > MOST_CLOSE:
+            what = "pairs of nuclei of a side within the radius"
+            raise TooManyPairs(what, pairs, MOST_CLOSE, by_reference=by_reference)
+
+
+def _pairs_in_cells(at: Float64, reach: float) -> int:
+    """The pairs of points in the same cell, each with itself too; a few more, since some cells share a bin."""
+    cells = np.floor(at / reach) if reach else at
+    mixed = np.zeros(len(at))
+    for axis, prime in enumerate((2, 3, 5, 7)[: at.shape[1]]):
+        mixed += cells[:, axis] * np.sqrt(prime)
+    bins = (np.mod(mixed, 1.0) * BINS).astype(np.int64)
+    return int((np.bincount(bins).astype(np.int64) ** 2).sum())
 
 
 def _without_rounding(closeness: Float64) -> Float64:
@@ -754,7 +788,6 @@ def nearest_of_each(i: Int64, j: Int64, value: Float64, enough: Int64) -> Bool:
 
 SUM_ROUNDING = 1e-9  # of sums of values
 DENSE_ENTRIES = 1 << 14  # groups with a larger table of all pairs are solved without it,
-MOST_STEPS = 20_000_000_000  # of a table: at worst 12 s, where one side lies beside the other; among each other 0.2 s
 DENSE_SHARE = 4  # unless the table is at most this many times what the pairs themselves take
 
 
@@ -861,20 +894,12 @@ def _solve(i: Int64, j: Int64, gain: Float64) -> Int64:
     rows, columns = int(i.max()) + 1, int(j.max()) + 1
     if rows * columns > max(DENSE_ENTRIES, DENSE_SHARE * len(i)):
         return _solve_sparse(i, j, gain, rows, columns)
-    _refuse_too_many_steps(rows, columns)
     table = np.zeros((rows, columns))
     table[i, j] = gain
     pair = np.full((rows, columns), -1)
     pair[i, j] = np.arange(len(i))
     chosen = pair[scipy.optimize.linear_sum_assignment(table, maximize=True)]
     return np.asarray(chosen[chosen >= 0])
-
-
-def _refuse_too_many_steps(reference: int, prediction: int) -> None:
-    """Raise ``TooManyPairs`` if a table of so many nuclei may take long: the smaller side squared times the other."""
-    if (steps := min(reference, prediction) * reference * prediction) > MOST_STEPS:
-        what = f"steps of assigning {reference:,} x {prediction:,} nuclei"
-        raise TooManyPairs(what, steps, MOST_STEPS, by_reference=reference**3 > MOST_STEPS)
 
 
 def _solve_sparse(i: Int64, j: Int64, gain: Float64, rows: int, columns: int) -> Int64:

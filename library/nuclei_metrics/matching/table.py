@@ -22,16 +22,13 @@ from nuclei_metrics.model.arrays import count_before, expand, overlaps, row_band
 PIECES_AT_ONCE = 1 << 20  # shared rows that are held together; bounds the memory
 
 
-def overlap_table(reference: Instances, prediction: Instances, *, most: int | None = None) -> OverlapTable:
+def overlap_table(reference: Instances, prediction: Instances) -> OverlapTable:
     """The sparse table of all pairs of instances that share at least one pixel, exact, also if instances overlap.
 
-    most   how many *shared rows* there may be beyond the runs of both sides; None: any number. A shared row is a pair
-           of runs, one of each side, with a pixel in both. Where no instances of a side overlap each other there are
-           fewer than runs; where n lie on m others there are n times m for every row.
-
-    Cost: proportional to the runs of both sides and their shared rows, plus a sort of these, in bands of rows, one
-    after the other; never a dense reference x prediction table. Raises ValueError if the images differ in shape, and
-    ``TooManyPairs`` for too many shared rows, as soon as there are more.
+    Cost: proportional to the runs of both sides and their *shared rows*, pairs of runs, one of each side, with a pixel
+    in both, plus a sort of these, in bands of rows, one after the other; never a dense reference x prediction table.
+    Where no instances of a side overlap each other, there are fewer shared rows than runs; else ``refuse_overlaps``
+    bounds them. Raises ValueError if the images differ in shape.
 
     >>> from nuclei_metrics.instances.runs import instances_from_labels
     >>> table = overlap_table(
@@ -44,7 +41,7 @@ def overlap_table(reference: Instances, prediction: Instances, *, most: int | No
         raise ValueError(f"reference is {reference.shape_yx} px, prediction {prediction.shape_yx} px (height, width)")
     sums: list[SharedPixels] = []
     held = limit = 0  # pairs in ``sums``; those of several rows are added up before they take much more than their sum
-    for pieces in _shared_in_bands(reference, prediction, most):
+    for pieces in _shared_in_bands(reference, prediction):
         sums.append(_sum_by_pair(*pieces, len(prediction)))
         held += len(sums[-1][0])
         if held > limit:
@@ -64,29 +61,19 @@ def overlap_table(reference: Instances, prediction: Instances, *, most: int | No
 SharedPixels = tuple[Int32, Int32, Int64]  # reference index, prediction index, pixels of both
 
 
-def _shared_in_bands(reference: Instances, prediction: Instances, most: int | None) -> Iterator[SharedPixels]:
+def _shared_in_bands(reference: Instances, prediction: Instances) -> Iterator[SharedPixels]:
     """The stretches of pixels in a run of both sides, about ``PIECES_AT_ONCE`` at a time, band by band; at least once.
 
     Of two runs that share pixels one begins inside the other; so those that share pixels with a run are the runs of
     the other side that begin inside it, and those in which it begins. Each are neighbours in the order of their starts.
     """
-    shared = 0
-
-    def count(rows: int) -> None:
-        nonlocal shared
-        shared += rows
-        if most is not None and shared > most + len(reference.run_start) + len(prediction.run_start):
-            raise _too_many_rows(reference, prediction, most)
-
     for left, right in _bands_of(reference, prediction):
         if left.is_disjoint() and right.is_disjoint():
             a, b, start, stop = overlaps(left.run_start, left.run_stop, right.run_start, right.run_stop)
-            count(len(a))
             yield left.run_instance[a], right.run_instance[b], stop - start
             continue
         for inner, outer, swapped in ((right, left, False), (left, right, True)):
             first, last = _runs_that_begin_inside(inner, outer, ties=not swapped)
-            count(int((last - first).sum()))
             before = np.cumsum(last - first) - (last - first)
             cuts = np.flatnonzero(np.diff(before // PIECES_AT_ONCE)) + 1
             for begin, end in pairwise([0, *cuts.tolist(), len(first)]):
@@ -122,12 +109,19 @@ def count_shared_rows(reference: Instances, prediction: Instances) -> int:
     return shared
 
 
-def _too_many_rows(reference: Instances, prediction: Instances, most: int) -> TooManyPairs:
-    """The refusal, which says whether the reference alone has too many."""
-    runs = len(reference.run_start)
-    shared, limit = count_shared_rows(reference, prediction), most + runs + len(prediction.run_start)
-    alone = count_shared_rows(reference, reference) > most + 2 * runs
-    return TooManyPairs("rows of pixels in a nucleus of either side", shared, limit, by_reference=alone)
+def refuse_overlaps(instances: Instances, most: int, *, by_reference: bool = False) -> None:
+    """Raise ``TooManyPairs`` if the instances of a side lie on each other in far too many rows.
+
+    most  how many *shared rows* there may be beyond twice the runs. A shared row is a pair of runs with a pixel in
+          both, each with itself too. Where n instances lie on each other there are n times n for every row.
+
+    They are counted, not looked at. Where both sides are bounded, so is their table; neither decides about the other.
+    """
+    if instances.is_disjoint():
+        return
+    shared, limit = count_shared_rows(instances, instances), most + 2 * len(instances.run_start)
+    if shared > limit:
+        raise TooManyPairs("rows of pixels in two nuclei of a side", shared, limit, by_reference=by_reference)
 
 
 def _sum_pieces(pieces: Sequence[SharedPixels], predictions: int) -> SharedPixels:
@@ -430,7 +424,7 @@ def find_twins(instances: Instances, *, radius_px: float | None = None, most: in
 
     Points share no pixels: of them two are such a pair that lie less than half of ``radius_px`` apart, the radius
     within which a point is matched. Only runs that overlap another one are compared, so disjoint nuclei cost one look
-    at the runs. Raises ``TooManyPairs`` beyond ``most`` shared rows (``overlap_table``), or pairs of points.
+    at the runs. Raises ``TooManyPairs`` beyond ``most`` shared rows (``refuse_overlaps``), or pairs of points.
 
     >>> from nuclei_metrics.instances.runs import instances_from_labels
     >>> [index.tolist() for index in find_twins(instances_from_labels(np.array([[1, 1, 2, 2]])))]
@@ -449,7 +443,9 @@ def find_twins(instances: Instances, *, radius_px: float | None = None, most: in
     shares[:-1] |= stop[:-1] > start[1:]
     owner = instances.run_instance[shares]
     part = replace(instances, run_start=start[shares], run_stop=stop[shares], run_instance=owner)
-    table = overlap_table(part, part, most=most)
+    if most is not None:
+        refuse_overlaps(part, most)
+    table = overlap_table(part, part)
     first, second = table.reference_index.astype(np.int64), table.prediction_index.astype(np.int64)
     chosen = (first < second) & (2 * table.intersection_px > np.minimum(area[first], area[second]))
     return first[chosen], second[chosen]

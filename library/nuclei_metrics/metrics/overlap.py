@@ -344,7 +344,6 @@ COARSE, FINE = (-2, 2), (-1, 1, -3, 3, -6, 6)  # runs of an object that are trie
 CALIPER_STEPS_YX = ((1, 0), (0, 1), (1, 1), (1, -1), (1, 2), (2, 1), (1, -2), (2, -1))  # y, x
 FIRST_MEASURED = 4  # objects that are measured at first for one that has no best one; then four times as many
 NEIGHBOURS_AT_ONCE = 1 << 18  # bounds the memory
-DISTANT_OBJECTS = "pairs of distant objects"
 MOST_MEASURED = 20_000_000  # pairs of objects; half a minute
 FAR, FAR_SQUARED = 1 << 30, 1 << 62  # beyond all columns, and all distances
 MARGIN = 1 + 1e-9  # of a search whose rounding is not ours; what it finds is measured
@@ -545,7 +544,7 @@ class Search:
                     row, rank = np.nonzero(bound < reach[:, None])
                     measured += len(row)
                     if measured > MOST_MEASURED:
-                        raise TooManyPairs(DISTANT_OBJECTS, measured, MOST_MEASURED, by_reference=False)
+                        raise TooManyPairs("pairs of distant objects", measured, MOST_MEASURED, by_reference=False)
                     pair = sources[part[row]], targets[near[row, rank]]
                     squared = hausdorff_squared(self.shapes, *pair, enough=nearest[part[row]])
                     np.minimum.at(nearest, part[row], squared)
