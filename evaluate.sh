@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The program of this repository, ready to run: ./evaluate.sh demo, ./evaluate.sh score --help, …
-# Needs Python 3.11, 3.12 or 3.13; the packages of requirements/report.lock go into .venv beside this script at the first call.
+# Needs Python 3.11 to 3.14; the packages of requirements/report.lock go into .venv beside this script at the first call.
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)

@@ -29,8 +29,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if not (3, 11) <= sys.version_info[:2] <= (3, 13):  # a clone is not installed by pip, which would refuse it
-    raise ImportError(f"nuclei-evaluation needs Python 3.11, 3.12 or 3.13; this is {sys.version.split()[0]}")
+if not (3, 11) <= sys.version_info[:2] <= (3, 14):  # a clone is not installed by pip, which would refuse it
+    raise ImportError(f"nuclei-evaluation needs Python 3.11 to 3.14; this is {sys.version.split()[0]}")
 
 if TYPE_CHECKING:
     from evaluation.challenge import Challenge

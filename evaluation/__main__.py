@@ -29,9 +29,6 @@ def _open_standard_streams() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # "↑" where a terminal has no such sign
 
 
 def _print_everywhere() -> None:
@@ -44,7 +41,8 @@ def _print_everywhere() -> None:
 
     codecs.register_error("plain", plain)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="plain")  # type: ignore[union-attr]
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="plain")
 
 
 def main() -> NoReturn:

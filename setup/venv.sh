@@ -38,7 +38,7 @@ make_venv() {
   if [[ -e $folder && ! -e $folder/.lock-stamp ]]; then
     stop "'$folder' is there, but was not made by this script. Move it away or remove it, then try again."
   fi
-  python=$(find_python) || stop "Python 3.11, 3.12 or 3.13 was not found (others are not tested). On Debian 12 or 13, as root: apt-get install python3 python3-venv"
+  python=$(find_python) || stop "Python 3.11 to 3.14 was not found (others are not tested). On Debian 12 or 13, as root: apt-get install python3 python3-venv"
   have_ensurepip "$python"
   tell "Setting up '$folder' from ${lock##*/} (once; a minute or two) ..."
   rm -rf -- "$folder"
@@ -55,8 +55,8 @@ make_venv() {
 # The locks are made for Python 3.11, so that is looked for first.
 find_python() {
   local name
-  for name in python3.11 python3 python3.12 python3.13; do
-    if "$name" -I -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
+  for name in python3.11 python3 python3.12 python3.13 python3.14; do
+    if "$name" -I -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null; then
       command -v "$name"
       return
     fi

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Generator
@@ -12,17 +13,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+if os.environ.get("OTHER_SYSTEM") and ("-n" not in sys.argv or "PYTEST_XDIST_WORKER" in os.environ):
+    from other_systems.sitecustomize import imitate
+
+    imitate(os.environ["OTHER_SYSTEM"], is_test=True)  # before the program is imported
 from browser import browser, chromium  # noqa: F401, fixtures
 from findings import Bench
 from frozen_demo import copy_demo, copy_frozen_demo
 from hypothesis import HealthCheck, settings
-from marks import MARKS, OF_FIXTURE, OF_TEST
+from marks import MARKS, OF_FIXTURE, OF_LINUX, OF_TEST
 
 from evaluation.commands.main import run
 from evaluation.folders.demo import DemoPaths, write_demo
 
 TESTS = Path(__file__).resolve().parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"
+collect_ignore = [name for name in OF_LINUX if "::" not in name and sys.platform != "linux"]
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
@@ -122,6 +129,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(mark)
         if marks:
             config.stash[LEFT_OUT][marks[0]] += 1
+        if function in OF_LINUX and sys.platform != "linux":
+            item.add_marker(pytest.mark.skip(reason="only Linux has what it needs"))
         (left_out if marks else kept).append(item)
     if config.getoption("--fast"):
         config.hook.pytest_deselected(items=left_out)

@@ -1,7 +1,6 @@
 """What must not grow faster than its input: without a limit that a slow or busy machine could pass."""
 
 import re
-import resource
 import signal
 import time
 import tracemalloc
@@ -21,6 +20,8 @@ def not_endless() -> Iterator[None]:
 
 def limit_memory(beyond: int) -> None:
     """Give this process no more than so many bytes of address space beyond what it has; signals of timers end work."""
+    import resource  # Windows has none
+
     used = int(re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10
     resource.setrlimit(resource.RLIMIT_AS, (used + beyond, resource.RLIM_INFINITY))
     for number in (signal.SIGPROF, signal.SIGALRM):

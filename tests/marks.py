@@ -13,6 +13,17 @@ MARKS = {
     "fuzz": "reads mutated or hostile files, a fixed number of them",
     "slow": "takes more than some two seconds",
 }
+# Files, or tests as file::function, that need what only Linux has: copies of processes, signals, limits, /proc.
+OF_LINUX = (
+    "test_complexity.py",
+    "test_guard.py",
+    "test_image_scripts.py",
+    "test_marks.py",
+    "test_other_systems.py",  # starts them itself
+    "test_progress.py",
+    "test_scale.py",
+    "test_workers.py",
+)
 OF_FIXTURE = {"shared_data": "real_data", "browser": "browser", "chromium": "browser"}
 # File or file::function, without parameters.
 OF_TEST = {
@@ -72,6 +83,7 @@ OF_TEST = {
         "test_progress.py::test_a_terminal_shows_a_bar_with_the_counts",
         "test_progress.py::test_waiting_for_workers_is_told_and_ends",
         "test_progress.py::test_workers_that_come_later_are_used",
+        "test_other_systems.py::test_a_command_prints_and_writes_what_it_does_on_linux",
         "test_published_faults.py::test_both_agree_on_images_whose_ids_and_classes_are_those_of_the_reference",
         "test_install.py::test_a_release_is_signed_and_anything_changed_is_seen",
         "test_scale.py::test_a_slide_of_ten_thousand_million_pixels_takes_memory_for_its_nuclei_alone",

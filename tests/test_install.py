@@ -268,14 +268,16 @@ def test_a_release_is_signed_and_anything_changed_is_seen(clone: Path, tmp_path:
     assert "not committed" in changed.stderr and not (tmp_path / "other").exists()
 
 
-@pytest.mark.parametrize(("version", "taken"), [((3, 10, 9), False), ((3, 12, 1), True), ((3, 14, 0), False)])
+@pytest.mark.parametrize(
+    ("version", "taken"), [((3, 10, 9), False), ((3, 12, 1), True), ((3, 14, 0), True), ((3, 15, 0), False)]
+)
 def test_the_program_and_its_scripts_take_a_tested_python_only(
     version: tuple[int, ...], taken: bool, tmp_path: Path
 ) -> None:
     """``python3`` of a version, which answers what the script asks it as that version would."""
     code = f"import sys; sys.version_info = {version}; import evaluation"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    told = "ImportError: nuclei-evaluation needs Python 3.11, 3.12 or 3.13; this is"
+    told = "ImportError: nuclei-evaluation needs Python 3.11 to 3.14; this is"
     assert done.stderr.rpartition("\n")[0].rpartition("\n")[2].startswith(told) != taken, done.stderr
     stand_in = tmp_path / "bin/python3"
     stand_in.parent.mkdir()
@@ -288,4 +290,4 @@ def test_the_program_and_its_scripts_take_a_tested_python_only(
     command, environment = [str(tmp_path / "bin/bash"), "-c", code], {"PATH": str(tmp_path / "bin")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode == 0 and done.stdout.strip() == str(stand_in)) == taken
-    assert done.stderr.startswith("Python 3.11, 3.12 or 3.13 was not found") != taken
+    assert done.stderr.startswith("Python 3.11 to 3.14 was not found") != taken

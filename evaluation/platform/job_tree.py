@@ -38,9 +38,9 @@ def write_job_tree(challenge: Challenge, submission: Path, folder: Path) -> None
         jobs.append(_job(pk, challenge.submission.input or "input", name, outputs))
         for file in layout.files[case.name]:
             _place(files, file, outputs[max(file.class_id - 1, 0) if len(outputs) > 1 else 0], folder / pk / "output")
-    (folder / JOBS_FILE).write_text(json.dumps(jobs, indent=1))
+    (folder / JOBS_FILE).write_bytes(json.dumps(jobs, indent=1).encode())
     kind = {"slug": "predictions-json-file", "relative_path": JOBS_FILE, "kind": "Anything", "super_kind": "File"}
-    (folder / "inputs.json").write_text(json.dumps([{"socket": kind, "file": JOBS_FILE}], indent=1))
+    (folder / "inputs.json").write_bytes(json.dumps([{"socket": kind, "file": JOBS_FILE}], indent=1).encode())
 
 
 def _job(pk: str, slug: str, name: str, outputs: Sequence[Socket]) -> dict[str, Any]:

@@ -120,7 +120,8 @@ def _guide(challenge: Challenge, files: Sequence[str], source: str, more: Sequen
         _how_numbers_are_meant(rules),
         "## Check it before you submit\n\n"
         "```\nevaluation validate --challenge . --submission your_folder_or.zip\n```\n\n"
-        f"`evaluation` is the program that scores, version {__version__}, for Python 3.11 to 3.13: "
+        f"`evaluation` is the program that scores, version {__version__}, for Python 3.11 to 3.14 on Linux, macOS and "
+        "Windows: "
         f"`pipx install {source or f'./{WHEEL_FILE}'}`.\n\n"
         f"The files in `{EXAMPLE_FOLDER}/` are valid.{schema} `validate` finds everything that would be rejected, in "
         "one pass, and says the same as the platform. `evaluation explain CODE` tells more about the code in square "

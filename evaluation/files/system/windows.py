@@ -17,7 +17,6 @@ from evaluation.files.system.memory import UNLIMITED, MemoryLeft
 
 STOPPING = tuple(known for known in signal.Signals if known.name in ("SIGINT", "SIGTERM", "SIGBREAK"))
 _MOST_PROCESSES = 60  # Windows waits for 63 handles at once, at most
-_LONG_PATHS = "\\\\?\\"  # before a path: no limit of 260 characters
 
 
 @contextmanager
@@ -110,13 +109,23 @@ def lock_handle(folder: Path) -> int:
     """Open what is locked when a folder is to be written to by one program at a time: a file of its name in the folder
     for temporary files, since a folder cannot be opened.
     """
-    digest = hashlib.sha256(os.path.normcase(folder.resolve()).encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hashlib.sha256(os.path.normcase(long_path(folder.resolve())).encode("utf-8", "surrogatepass")).hexdigest()
     return os.open(Path(tempfile.gettempdir()) / f"evaluation-{digest[:32]}.lock", os.O_RDWR | os.O_CREAT)
 
 
 def long_path(path: Path) -> Path:
     """Return a path that may be longer than 260 characters."""
-    text = str(path.absolute())
-    if text.startswith(_LONG_PATHS):
+    return Path(_without_limit(str(path.absolute())))
+
+
+def _without_limit(path: str) -> str:
+    r"""Return an absolute path in the form that has no limit of 260 characters.
+
+    >>> print(_without_limit(r"C:\data\P1"), _without_limit(r"\\server\data"), _without_limit(r"\\?\C:\data"))
+    \\?\C:\data\P1 \\?\UNC\server\data \\?\C:\data
+    """
+    if path.startswith("\\\\?\\"):
         return path
-    return Path(f"{_LONG_PATHS}UNC{text[1:]}" if text.startswith("\\\\") else _LONG_PATHS + text)
+    if path.startswith("\\\\"):
+        return f"\\\\?\\UNC{path[1:]}"
+    return f"\\\\?\\{path}" if path[1:3] == ":\\" else path
