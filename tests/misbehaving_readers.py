@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import resource
 import signal
 import socket
+import struct
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,6 +29,11 @@ from evaluation.findings.errors import InputFault
 from nuclei_metrics import model
 
 poisoned: list[bool] = []
+F_SETOWN, F_SETSIG, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP = 8, 10, 15, 0x8901, 0x8902
+SYSTEM_V = (
+    ("shmget", 1, 1, 0), ("shmat", 0, 0, 0), ("shmctl", 0, 0, 0), ("semget", 1, 1, 0), ("semop", 0, 0, 0),
+    ("semctl", 0, 0, 0), ("msgget", 1, 0), ("msgsnd", 0, 0, 0, 0), ("msgrcv", 0, 0, 0, 0, 0), ("msgctl", 0, 0, 0),
+)  # fmt: skip
 
 
 def content(streams: Sequence[BinaryIO]) -> Iterator[Any]:
@@ -114,6 +123,11 @@ def attempts(streams: Sequence[BinaryIO], path: str, address: tuple[str, int], p
             return type(error).__name__
         return "done"
 
+    def called(name: str, *arguments: int) -> str:
+        libc = ctypes.CDLL(None, use_errno=True)
+        failed = getattr(libc, name)(*arguments) == -1
+        return "PermissionError" if failed and ctypes.get_errno() == errno.EPERM else "done"
+
     yield {
         "read": tried(lambda: Path(path).read_bytes()),
         "list": tried(lambda: list(Path(path).parent.iterdir())),
@@ -137,8 +151,22 @@ def attempts(streams: Sequence[BinaryIO], path: str, address: tuple[str, int], p
         "limits of the parent": tried(lambda: resource.prlimit(parent, resource.RLIMIT_NOFILE, (5, 5))),
         "priority": tried(lambda: os.setpriority(os.PRIO_PROCESS, parent, 19)),
         "session": tried(os.setsid),
+        "signals by way of a file": tried(lambda: fcntl.fcntl(0, F_SETOWN, parent)),
+        "which signal": tried(lambda: fcntl.fcntl(0, F_SETSIG, signal.SIGKILL)),
+        "signals to a thread": tried(lambda: fcntl.fcntl(0, F_SETOWN_EX, bytes(8))),
+        "signals by way of a socket": tried(lambda: fcntl.ioctl(0, FIOSETOWN, struct.pack("i", parent))),
+        "signals to a group": tried(lambda: fcntl.ioctl(0, SIOCSPGRP, struct.pack("i", parent))),
+        "processors of the parent": tried(lambda: os.sched_setaffinity(parent, {0})),
+        **{f"shared memory and queues {name}": called(name, *arguments) for name, *arguments in SYSTEM_V},
         "open many": tried(lambda: [os.dup(0) for _ in range(300)]),
     }
+
+
+def import_late(streams: Sequence[BinaryIO]) -> Iterator[Any]:
+    """Modules of the program that nobody has imported before."""
+    for name in ("evaluation.commands.prepare", "nuclei_metrics.ranking.stability"):
+        sys.modules.pop(name, None)
+        yield import_module(name).__name__
 
 
 def packed_answer(*answer: Any) -> bytes:

@@ -277,6 +277,10 @@ def test_a_decoder_cannot_read_write_connect_or_touch_what_others_have(tmp_path)
     assert (secret.read_bytes(), secret.stat().st_mode & 0o777) == (b"secret", 0o644)
 
 
+def test_a_decoder_can_import_modules_of_the_program_late():
+    assert ask("import_late") == ["evaluation.commands.prepare", "nuclei_metrics.ranking.stability"]
+
+
 @pytest.mark.parametrize("column, header", [(0, "x86_64-linux-gnu/asm/unistd_64.h"), (1, "asm-generic/unistd.h")])
 def test_the_filter_of_calls_knows_each_call_once_and_by_its_number(column, header):
     """Compared with the header files of the kernel, where they are."""
@@ -292,6 +296,7 @@ def test_the_filter_of_calls_knows_each_call_once_and_by_its_number(column, head
         if name in known or name not in recent:
             assert known.get(name, "-") == number, name
     others = {"clone": confinement.CLONE, "prlimit64": confinement.PRLIMIT, "socketpair": confinement.SOCKETPAIR}
+    others |= {"sched_setaffinity": confinement.AFFINITY, "fcntl": confinement.FCNTL[0], "ioctl": confinement.IOCTL[0]}
     assert {name: known[name] for name in others} == {name: str(pair[column]) for name, pair in others.items()}
     assert [known[name] for name in ("kill", "tkill", "tgkill")] == list(map(str, confinement.SIGNALS[column]))
 

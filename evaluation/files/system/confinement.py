@@ -19,6 +19,7 @@ import signal
 import sys
 import tempfile
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 OPEN_FILES = 192  # with those of a request (guard.MOST_FILES)
@@ -56,9 +57,14 @@ name_to_handle_at 303 264  open_by_handle_at 304 265  fanotify_init 300 262  ino
 io_uring_setup 425 425  bpf 321 280  perf_event_open 298 241  userfaultfd 323 282
 keyctl 250 219  add_key 248 217  request_key 249 218
 shmget 29 194  semget 64 190  msgget 68 186  mq_open 240 180  mq_unlink 241 181
+shmat 30 196  shmctl 31 195  semop 65 193  semtimedop 220 192  semctl 66 191  msgsnd 69 189  msgrcv 70 188
+msgctl 71 187
 """
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # as seccomp tells them
 CLONE, CLONE3, PRLIMIT, SIGNALS = (56, 220), 435, (302, 261), ((62, 200, 234), (129, 130, 131))
+# What sends signals to others by way of a file: F_SETOWN, F_SETSIG and F_SETOWN_EX of fcntl, FIOSETOWN and SIOCSPGRP of
+# ioctl; and the processors of others (0: of itself).
+FCNTL, IOCTL, AFFINITY = ((72, 25), (8, 10, 15)), ((16, 29), (0x8901, 0x8902)), (203, 122)
 SOCKETPAIR, NOT_STREAM = (53, 199), 0xE  # a datagram could be sent to the socket of somebody else
 X32_CALLS = 0x40000000  # another set of numbers on x86_64
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # of the packet filter of BSD
@@ -195,6 +201,10 @@ def _filter_of_calls(column: int, architecture: int, process: int) -> list[tuple
     ends = {int(number): [refused] for number in words[1 + column :: 3] if number != "-"} | {CLONE3: [unknown]}
     ends |= {number: only(EQUAL, process) for number in SIGNALS[column]}
     ends |= {CLONE[column]: only(ANY_BIT, CLONE_THREAD), PRLIMIT[column]: only(EQUAL, 0)}
+    ends |= {AFFINITY[column]: only(EQUAL, 0)}
+    for numbers, owners in (FCNTL, IOCTL):
+        checked = [step for owner in owners for step in ((EQUAL, 0, 1, owner), refused)]
+        ends |= {numbers[column]: [(LOAD, 0, 0, SECOND), *checked, allowed]}
     ends |= {SOCKETPAIR[column]: [(LOAD, 0, 0, SECOND), (ANY_BIT, 0, 1, NOT_STREAM), refused, allowed]}
     head = [(LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, architecture), refused, (LOAD, 0, 0, NUMBER)]
     head += [(AT_LEAST, 0, 1, X32_CALLS), refused]
@@ -210,7 +220,9 @@ def _readable_paths() -> list[Path]:
     imported = [Path(entry).resolve() for entry in sys.path if entry]
     of_python = [path for path in imported if any(path.is_relative_to(prefix / "lib") for prefix in installed)]
     packages = [path for path in imported if path.name in ("site-packages", "dist-packages")]
-    return [Path(__file__).resolve().parents[1], *of_python, *packages, *map(Path, LIBRARIES)]
+    specs = filter(None, map(find_spec, ("evaluation", "nuclei_metrics")))
+    own = [Path(spec.origin).resolve().parent for spec in specs if spec.origin]
+    return [*own, *of_python, *packages, *map(Path, LIBRARIES)]
 
 
 def end_with_parent() -> None:
