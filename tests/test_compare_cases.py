@@ -371,6 +371,49 @@ def test_a_layout_of_a_public_thread_gets_its_score_or_is_told(case: str, shared
     assert [*differences(capsys, {}, OF_THREADS[case])] == []
 
 
+# The second collection: what each input gives, and a text that is printed beside a score.
+MORE_OF_THREADS: dict[str, tuple[float | str, str]] = {
+    **dict.fromkeys(("bg1", "rle_background", "three_123"), (17 / 21, "touches all four borders")),
+    "bg1_ref": (32 / 41, "touches all four borders"),
+    **dict.fromkeys(("inverted", "ilastik_simple"), (1.0, "touches all four borders")),
+    **dict.fromkeys(("inverted_ref", "ilastik_ref"), (0.0, "touches all four borders")),
+    **dict.fromkeys(
+        ("qp_noclass", "qp_star", "qp_roi_part", "labelme_roi", "qp_star_both"), (0.8, "around more than five others")
+    ),
+    "wrap_pred": (0.747934, "ids stored in 8 bits"),
+    "wrap_ref": (0.742857, "ids stored in 8 bits"),
+    "clip_pred": (0.721868, "ids stored in 8 bits"),
+    "shared_track_ids": (0.675676, "Do ids start again in each tile, or stand for tracks?"),
+    "tiles_restart": (0.050279, "Do ids start again in each tile, or stand for tracks?"),
+    **dict.fromkeys(
+        ("vertex_xy", "vertex_vs_labels", "pixel_rows"), ("a row for each vertex or pixel of a nucleus", "")
+    ),
+    "cosmx_csv": ("outlines by their vertices, as CosMx's", ""),
+    **dict.fromkeys(("soft_pred", "soft_both", "antialias"), ("Threshold the mask: 0 below 128", "")),
+    **dict.fromkeys(("three_class", "three_class_pred", "border_ref"), ("If it is a contour", "")),
+    "outlines_ref": ("Fill the outlines", ""),
+    **dict.fromkeys(
+        ("ctc_tra", "instanseg_trio", "mesmer_two", "visiumhd"), ("There are two label images for one image", "")
+    ),
+    "tiles_vs_whole": ("may be tiles of 'cell01'", ""),
+    "ls_brush": ("names of Label Studio do not tell the image", ""),
+    "nii_both": (0.8, ""),
+    "cases_csv_named": (0.8, "'ref/cases.csv'"),
+    "labelme_xml": ("an XML file of LabelMe", ""),
+    "lfs_pointer": ("a pointer of Git LFS in the place of a file: git lfs pull", ""),
+    "gz_tif": ("a gzip file, which is not opened: unpack it", ""),
+    "csv_gz_points": ("a table in a gzip file, which is not opened: unpack it", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MORE_OF_THREADS)
+def test_a_layout_of_the_second_collection_gets_its_score_or_is_told(case: str, shared_data: Path, capsys) -> None:
+    with zipfile.ZipFile(shared_data / "compare_cases2" / f"{case}.zip") as archive:
+        archive.extractall()
+    expected, told = MORE_OF_THREADS[case]
+    assert [*differences(capsys, {}, expected, told={told: None})] == []
+
+
 # --- other members of each kind ---------------------------------------------------------------------------------------
 
 
@@ -1006,6 +1049,52 @@ LAYOUTS["what does not fit"] = [
        {"[": 0}) for folder in ("", "download/")),
     ("a download with several outputs", pred(download("", "nuclei.tif", "tissue.tif")),
      "several outputs of each job, such as 'nuclei.tif' and 'tissue.tif'; expected one output"),
+]  # fmt: skip
+
+
+BORDERS = {"touches all four borders": None}
+TESSELLATION = np.kron(np.arange(1, 31).reshape(5, 6), np.ones((8, 10), int)).astype(np.uint16)
+RING = np.where(grey_dilation(R, (3, 3)) > 0, np.where(R > 0, 1, 2), 0).astype(np.uint8)
+GREY_EDGES = np.where(RING == 2, 100, np.where(RING == 1, 255, 0)).astype(np.uint8)
+DRAWN = np.where(RING == 2, 255, 0).astype(np.uint8)
+APART = np.zeros((H, W), np.uint8)
+APART[2:6, 2:6] = APART[2:6, 40:44] = 7
+APART[20:24, 20:24] = 9
+VERTICES = [(x, y, cell) for cell, (x, y) in enumerate(((5, 5), (30, 5), (10, 25)), 1) for x, y in
+            ((x, y), (x + 6, y), (x + 6, y + 6), (x, y + 6))]  # fmt: skip
+
+
+def rows_of(header: str, *rows: tuple) -> str:
+    return "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n"
+
+
+def with_region(name: str, where: dict[str, Any]) -> Callable[[np.ndarray], str]:
+    """Six and more squares of nuclei, and an outline round all of them."""
+    squares = [square(4 + 8 * n, 4, 8 + 8 * n, 8) for n in range(7)]
+    features = [{"type": "Feature", "properties": {}, "geometry": one} for one in (*squares, where)]
+    return lambda labels: json.dumps({"type": "FeatureCollection", "features": features})
+
+
+LAYOUTS["labels that are no nuclei"] = [
+    *((f"a background of {value} in {name}", both({name: lambda n, v=value: np.where(n, n, v).astype(np.uint8)}),
+       {}, "", BORDERS) for value, name in ((9, "a.tif"), (200, "a.png"), (4, "a.npy"))),
+    ("inverted on both sides", both({"a.png": lambda n: 255 - mask(n)}), {}, "", BORDERS),
+    ("inverted in the reference", {"ref": {"a.png": lambda n: 255 - mask(n)}, "pred": {"a.tif": as_is}}, {}, "",
+     BORDERS),
+    ("a background that is left out", both({"a.tif": lambda n: np.where(n, n, 9).astype(np.uint8)}), 0.8, "--ignore 9",
+     BORDERS),
+    ("a tessellation has no background", both({"a.tif": TESSELLATION}), 1.0, "", {"borders": 0}),
+    ("an id in two places", pred({"a.tif": lambda n: APART}), {}, "", {"lie further apart": 1, "8 bits": 0}),
+    ("a contour", both({"a.png": np.tile(RING, (2, 2))}), "If it is a contour"),
+    ("a grey edge", both({"a.png": GREY_EDGES}), "Threshold the mask: 0 below 128"),
+    ("outlines that are drawn", ref({"a.png": DRAWN}), "Fill the outlines"),
+    ("a row for each vertex", pred({"a.csv": rows_of("x,y,polygon_id", *VERTICES)}), "('polygon_id' repeats)"),
+    ("points of three classes", both({"a.csv": rows_of("x,y,label", *VERTICES)}), 1.0),
+    ("a region round seven nuclei", both({"a.geojson": with_region("a", square(0, 0, 60, 40))}), 1.0, "",
+     {"around more than five others": None}),
+    ("a stain each", {"ref": {"a1.tif": R, "a2.tif": R}, "pred": {f"a{n}_{stain}.tif": P for n in (1, 2) for stain in
+     ("dapi", "actin")}}, "If 'a1_actin.tif' and 'a1_dapi.tif' are two label images for one image"),
+    ("tiles", {"ref": {"slide.tif": R}, "pred": {f"slide_x0_y{n}.tif": P for n in (0, 20)}}, "may be tiles of 'slide'"),
 ]  # fmt: skip
 
 

@@ -107,6 +107,7 @@ class Overlaps(IntEnum):
 
 LengthUnit = Literal["px", "um", "mm"]
 Shape = Literal["outline", "point"]
+Regions = Literal["keep", "leave_out"]
 LARGEST_NUMBER = 32767
 # What ``compare`` and ``convert`` import is no format of a challenge: names that may be tried, and suffixes.
 IMPORTED_FORMATS = ("imagej_roi", "hdf5", "zarr", "ome_zarr", "cellpose", "geoparquet", "parquet")
@@ -215,11 +216,15 @@ class FormatRules(Rules):
 
 
 class OutlineRules(FormatRules):
-    """Formats of outlines: how vertices become pixels."""
+    """Formats of outlines: how vertices become pixels.
+
+    regions   what becomes of outlines that hold more than five others, as regions of the tissue do
+    """
 
     vertices: VerticesRule
     origin: OriginRule
     vanished: VanishedRule
+    regions: Regions = "keep"
 
 
 class PointRules(FormatRules):
@@ -235,6 +240,7 @@ class ShapeRules(FormatRules):
 
     shape          what the nuclei of a file with outlines and points are
     other_shapes   what becomes of the annotations of the other shape
+    regions        what becomes of outlines that hold more than five others, as regions of the tissue do
     """
 
     shape: Shape
@@ -242,6 +248,7 @@ class ShapeRules(FormatRules):
     other_shapes: Literal["reject", "skip"] | None = None
     vertices: VerticesRule | None = None
     vanished: VanishedRule | None = None
+    regions: Regions = "keep"
 
     @model_validator(mode="after")
     def check_shape(self) -> Self:

@@ -19,7 +19,7 @@ import numpy as np
 
 from evaluation.challenge import Challenge, LimitRules, is_safe_name
 from evaluation.challenge.documents import resolve_preset
-from evaluation.files.decoding.label_array import find_binary_mask, label_components, values_of_masks
+from evaluation.files.decoding.label_array import find_binary_mask, find_edges, label_components, values_of_masks
 from evaluation.findings import Finding, counted, fault, listed
 from evaluation.folders import made_challenge as challenges
 from evaluation.folders.compare import Comparison, compare_paths, comparison_of, model_names, parties_of
@@ -294,6 +294,8 @@ def _with_regions(images: dict[str, Nuclei], where: str) -> dict[str, Nuclei]:
             findings = (*find_binary_mask(labels, where=place), *image.findings)
             made[name] = replace(image, findings=tuple(replace(one, where=place) for one in findings))
             continue
+        if edges := find_edges(labels, where=place):
+            raise ValueError(str(edges[0]))
         regions, findings = label_components(labels, 8, where=place, bytes_limit=LimitRules().bytes_per_file)
         nuclei = instances_of_values(regions, 1)
         keys = None

@@ -71,7 +71,7 @@ PHRASES = (  # in this order
     (r"the cases in cases\.csv", "the images of the reference"),
     (r" in the order of the column index of cases\.csv", " in the order of the other side"),
     (r" in cases\.csv", " of the reference"),
-    (r"cases\.csv", "the images of the reference"),
+    (r"(?<![/'\w])cases\.csv", "the images of the reference"),
     (r"1,?048,?576 (rows )?x 1,?048,?576( columns| px)?", "the size of its image"),
     (r",? ?\b30,?0\d\d \('[^']*'\)", ""),
 )

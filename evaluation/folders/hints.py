@@ -21,6 +21,7 @@ from evaluation.files.decoding.annotations import Annotations, library_faults
 from evaluation.files.decoding.label_array import CLASSES_AT_MOST
 from evaluation.findings import Finding, fault, listed, percent
 from evaluation.findings.errors import InputFault
+from evaluation.scoring.match import end_in_8_bits
 from evaluation.scoring.read import in_image, read_case, read_reference, read_shared_reference, submission_side
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import Result
@@ -324,7 +325,9 @@ def attempts(images: Sequence[TriedImage]) -> Attempts:
 def _numbered_regions(images: Sequence[TriedImage], *, outlines: bool) -> tuple[str, str, list[Instances]]:
     """Make a nucleus of each connected region."""
     labels = max(len(image.prediction()) for image in images)
-    question = "were ids stored in 8 bits, which end at 255? Save 16 or 32 bits."
+    question = "do ids start again in each tile, or stand for tracks? Number the nuclei anew."
+    if any(end_in_8_bits(image.prediction().source_id.tolist()) for image in images):
+        question = "were ids stored in 8 bits, which end at 255? Save 16 or 32 bits."
     if outlines:
         question = "is an outline of several parts several nuclei? Write one for each nucleus."
     elif labels <= CLASSES_AT_MOST:

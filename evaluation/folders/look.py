@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -22,12 +23,12 @@ from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
 from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.guard import reader_faults_told
-from evaluation.files.decoding.label_array import values_of_masks
+from evaluation.files.decoding.label_array import find_edges, values_of_masks
 from evaluation.files.decoding.mat_file import MatFile
 from evaluation.files.decoding.pixels import TISSUE_SUFFIXES, read_image, read_image_size, suffix_of
 from evaluation.files.decoding.streams import CONVERT, CutOff, Damaged, foreign_file, what_it_is
 from evaluation.files.decoding.tiff import Tag, TiffFile
-from evaluation.files.formats import Request, read_annotations, read_collection
+from evaluation.files.formats import BY_NAME, Request, read_annotations, read_collection
 from evaluation.files.formats.arrays import TYPE_MAP, TYPES, CaseArray, variable_of
 from evaluation.files.formats.coco import read_coco
 from evaluation.files.formats.detect import (
@@ -49,8 +50,9 @@ from evaluation.files.submission.files import FolderFiles
 from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
 from evaluation.folders import source as sides
-from evaluation.folders.pieces import COLOURED, VOLUMES, Files, plane_of, remedy, unfold
+from evaluation.folders.pieces import COLOURED, VOLUMES, Files, pixels_of, plane_of, remedy, unfold
 from evaluation.folders.source import Size, Source, SourceCase, SourceFile, bare_parts
+from nuclei_metrics.instances.plausible import outlines_around_others
 from nuclei_metrics.model import Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
 
 SUFFIX_OF_FORMAT = {
@@ -63,6 +65,7 @@ SUFFIX_OF_FORMAT = {
 }  # others are JSON
 GREY, PALETTE = 0, 3  # colour types of PNG that labels may have
 VOLUME_SUFFIXES = (".nii", ".nii.gz", ".nrrd", ".nhdr", ".mhd")
+TABLE_FORMATS = [name for name, suffix in SUFFIX_OF_FORMAT.items() if suffix == ".csv"]
 DEFAULTS: Mapping[str, Any] = {
     "vertices": "exact",
     "vanished": "drop",
@@ -76,9 +79,9 @@ USUAL = {**DEFAULTS, "other_shapes": "skip"}
 PANNUKE = ("Neoplastic", "Inflammatory", "Connective", "Dead", "Epithelial")
 CENTRES = ("aperio_xml", "hovernet", "cellvit")  # formats and tools whose whole coordinates are taken for pixel centres
 UNKNOWN_YX = (1 << 20, 1 << 20)  # size of images whose size does not matter
+SOME = 3  # images of a side whose pixels are looked at
 UNKNOWN = "of no format that is known"
 OF_REGIONS = re.compile("_(tissue|tissues|regions?|rois?|compartments?)$")
-NAMED_OBJECTS = re.compile("object|instance", re.IGNORECASE)  # in the name of a file that is told of before others
 IN_NOTES = ("yolo_txt", "points_csv")  # formats that a .txt file is read in
 
 
@@ -247,8 +250,16 @@ def _recognise(name: str, path: Path) -> SourceFile | str:
 
 def _recognised(name: str, path: Path) -> SourceFile | str:
     try:
+        if (suffix := suffix_of(path.name)) in BY_NAME:
+            flat = SourceFile(name, path, Detected("label_image", sign=f"an image of two axes ({suffix})"), suffix)
+            array = pixels_of(flat)
+            return (
+                flat if array is not None and sum(side > 1 for side in array.shape) == 2 else _volume_of_scanner(path)
+            )
         if (detected := detect_format(path)) is None:
             return next(filter(None, (words(path) for words in OTHERS)), UNKNOWN)
+        if detected.format in TABLE_FORMATS and _first_bytes(path).startswith("a gzip"):
+            return "a table in a gzip file, which is not opened: unpack it"
         if detected.format != "label_image":
             return SourceFile(name, path, detected, SUFFIX_OF_FORMAT.get(detected.format, ".json"))
         suffix = sides.image_suffix(path)
@@ -305,7 +316,7 @@ def _nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsa
         return WrongUsage(*sides.placed_in(path, files.not_imported))
     got, fix = "notes only" if named else "no file", None
     if files.left_out:
-        name, what = next((one for one in files.left_out if NAMED_OBJECTS.search(one[0])), files.left_out[0])
+        name, what = next((one for one in files.left_out if sides.OF_OBJECTS.search(one[0])), files.left_out[0])
         got = f"no labels, but {quote(name)}, {what}"
         image = SourceFile(name, named[name], Detected("label_image"), sides.image_suffix(named[name]))
         fix = remedy(image, what, path)
@@ -423,6 +434,9 @@ class _Reading:
             extent_yx = (max(y for y, _ in extents), max(x for _, x in extents)) if extents else None
             cases[case] = SourceCase(tuple(parts), parts[0].group, size_yx, None, extent_yx)
         if self.format == "label_image" and (values := values_of_masks(self.labels_of(cases))):
+            for labels in islice(self.labels_of(cases), SOME):
+                if edges := find_edges(labels, where=shown):
+                    raise InputFault(*edges)
             self.keys["components"] = 8
             if len(values) > 1 and set(self.classes) <= {sides.NAMELESS}:
                 self.add_numbers(sorted(values))
@@ -484,7 +498,17 @@ class _Reading:
             annotations = read_one_case(stream, request, case, image)
         if any(finding.code == "many-parts" for finding in annotations.findings):
             self.keys["parts"] = "apart"
+        self.look_for_regions(annotations)
         return size_yx, _extent_of(annotations)
+
+    def look_for_regions(self, annotations: Annotations) -> None:
+        """Leave regions of the tissue out, if outlines of a case hold more than five others."""
+        outlines = [part for part in annotations.parts if isinstance(part, Outlines)]
+        if (
+            any(outlines_around_others(part).any() for part in outlines)
+            and "regions" in FORMATS[self.format].model_fields
+        ):
+            self.keys["regions"] = "leave_out"
 
     def read_table(self, file: SourceFile) -> None:
         """Add the classes in the table of ids and classes of a label image. Raises InputFault."""
@@ -548,7 +572,11 @@ class _Reading:
                 stream.seek(0)
                 cases = {n: Case(n, n, *(image.size_yx or UNKNOWN_YX)) for image in images for n in image.names}
                 collection = read_collection(stream, request, cases)
-                extents = {name: _extent_of(collection.cases[name]) for name in collection.cases}
+                extents = {}
+                for name in collection.cases:
+                    annotations = collection.cases[name]
+                    self.look_for_regions(annotations)
+                    extents[name] = _extent_of(annotations)
         digits, shared = len(str(len(images))), {}
         for image in images:
             name = image.names[0] if image.names else f"image_{image.index:0{digits}}"

@@ -8,9 +8,11 @@ import json
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.folders import source as sides
 from evaluation.folders.hints import hint_about_size
+from evaluation.folders.pieces import pixels_of
 from evaluation.folders.source import ARRAY_FORMATS, NAMELESS, Pairing, Size, Source, SourceCase
 from nuclei_metrics.aggregation.units import FEWEST_GROUPS
 
@@ -35,6 +38,9 @@ ClassNames = list[tuple[str, list[str]]]  # names of the classes, and other spel
 TABLES = ("classes", "reference", "submission", "matching", "metrics", "aggregation", "ranking", "confidence")
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
 RADIUS_PX = 12.0
+OF_LABEL_STUDIO = re.compile("task-[0-9]+-annotation-")
+OF_TILE = re.compile("(?:[ _.,=-]*[xyrc]?[0-9]+)+")  # behind the name of an image
+MOST_NAMES = 1000  # of images whose tiles are looked for
 TABLES_OF_POINTS: dict[str, Any] = {
     "matching": {
         "rules": [
@@ -529,9 +535,42 @@ def _several_of_each(side: Source) -> str | None:
     """Say what to do about files of one name in several folders, such as those of two annotators."""
     names = [file.name for file in side.files()]
     stems = [sides.bare_parts(name)[-1] for name in names]
-    twice = next((name for name, stem in zip(names, stems, strict=True) if stems.count(stem) > 1), None)
-    folder = None if twice is None or len({*stems}) == 1 else twice.split("/")[0]
-    return folder and f"Files of one name lie in several folders: name one of them, such as {quote(folder)}."
+    number_of = Counter(stems)
+    twice = next((name for name, stem in zip(names, stems, strict=True) if number_of[stem] > 1), None)
+    if twice is None or len({*stems}) == 1:
+        return None
+    folders = list(dict.fromkeys(name.split("/")[0] for name in names))
+    folder = next(filter(sides.OF_OBJECTS.search, folders), twice.split("/")[0])
+    return f"Files of one name lie in several folders: name one of them, such as {quote(folder)}."
+
+
+def _several_for_image(names: Sequence[str], others: Sequence[str]) -> str | None:
+    """Say what to do where one side has several files for each image of the other: two kinds of labels, or tiles.
+
+    >>> _several_for_image(["a1_nuclear", "a1_cell", "a2_nuclear", "a2_cell"], ["a1", "a2"])
+    "There are two label images for one image, 'a1_nuclear' and 'a1_cell': name the files of one kind."
+    >>> _several_for_image(["a_0_0", "a_0_64"], ["a"])
+    "'a_0_0' and 'a_0_64' may be tiles of 'a': put them together, or cut the other side alike."
+    """
+    if names and all(map(OF_LABEL_STUDIO.match, names)):
+        return "These names of Label Studio do not tell the image: export COCO, or rename the files."
+    for whole in others[:MOST_NAMES]:
+        behind = (name for name in names[:MOST_NAMES] if name.startswith(whole) and OF_TILE.fullmatch(name, len(whole)))
+        if len(some := [*islice(behind, 2)]) == 2:
+            said = f"{quote(some[0])} and {quote(some[1])} may be tiles of {quote(whole)}"
+            return f"{said}: put them together, or cut the other side alike."
+    kinds: dict[tuple[str, ...], dict[str, str]] = {}
+    for name in names:
+        numbers = tuple(re.findall("[0-9]+", name)) if len(others) > 1 else ()
+        kinds.setdefault(numbers, {}).setdefault(re.sub("[0-9]+", "0", name), name)
+    alike = [*next(iter(kinds.values()), {}).values()]
+    if len(alike) < 2 or any(len(of_image) != len(alike) for of_image in kinds.values()):
+        return None
+    how_many = "two" if len(alike) == 2 else str(len(alike))
+    return (
+        f"There are {how_many} label images for one image, {quote(alike[0])} and {quote(alike[1])}: "
+        "name the files of one kind."
+    )
 
 
 def _pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
@@ -545,10 +584,12 @@ def _pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
     pairing = sides.pair_names(reference.cases, prediction.cases)
     if pairing.pairs:
         return pairing
+    own, others = list(reference.cases), list(prediction.cases)
     fix = _several_of_each(reference) or _several_of_each(prediction)
+    fix = fix or _several_for_image(others, own) or _several_for_image(own, others)
     if are_ids:
         fix = "These are ids of images, whose names are in the data set of COCO: compare with that."
-    where, own, others = f"prediction {quote(model)}", list(reference.cases), list(prediction.cases)
+    where = f"prediction {quote(model)}"
     raise WrongUsage(
         fault("nothing-to-compare", where, wording="nothing-paired", fix=fix, reference=own, prediction=others)
     )
@@ -675,7 +716,10 @@ def _stage(
     if side.has_class_files:
         if len(plan) == 1:
             got = "a file for each class, but the classes are not on both sides"
-            raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got))
+            two = next(iter(side.cases.values())).files[:2]
+            named = " and ".join(quote(file.name) for file in two)
+            fix = f"If {named} are two label images for one image, name the files of one kind."
+            raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got, fix=fix))
         keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
     class_file = side.class_file
     if class_file is not None:
@@ -695,10 +739,16 @@ def _stage(
                 put(file.classes, f"{target}{file.class_ending}")
     labels = [int(name) for name in ignore if is_number(name) and name not in side.classes]
     if below != "reference":  # where a number above 0 is the id of a nucleus
-        labels = [label for label in labels if label < 0]
+        labels = [label for label in labels if label < 0 or _covers_half(side, label)]
     if labels and side.format == "label_image":
         keys["not_annotated"] = labels
     return keys
+
+
+def _covers_half(side: Source, label: int) -> bool:
+    """Tell whether a label has more than half of the first image of a side, as a background has."""
+    array = pixels_of(side.files()[0], as_colours=False) if side.format == "label_image" else None
+    return array is not None and bool((array == label).mean() > 0.5)
 
 
 def is_number(name: str) -> bool:

@@ -24,6 +24,7 @@ from evaluation.challenge import LimitRules
 from evaluation.files.decoding.guard import bounds_of, decode
 from evaluation.files.decoding.pixels import peek
 from evaluation.files.decoding.tiff import TiffFile
+from evaluation.files.formats import BY_NAME
 from evaluation.files.formats.detect import Detected
 from evaluation.findings import Finding, counted, listed, quote
 from evaluation.findings.errors import InputFault, refused
@@ -187,7 +188,8 @@ def pixels_of(one: SourceFile, *, as_colours: bool = True) -> Array | None:
         with one.path.open("rb") as stream:
             bounds = bounds_of(one.path.stat().st_size, MOST_PIXELS_READ, limit)
             call = f"{__name__}:_yield_pixels"
-            (pixels,) = decode(call, [stream], asked, where=asked[1], owner=__name__, bounds=bounds)
+            writes = one.suffix in BY_NAME
+            (pixels,) = decode(call, [stream], asked, where=asked[1], owner=__name__, bounds=bounds, writes=writes)
     except InputFault:  # told where it is read
         return None
     return pixels  # type: ignore[no-any-return]

@@ -29,6 +29,7 @@ from evaluation.files.submission.jobs import JOBS_FILE, jobs_folder, name_in, va
 from evaluation.findings import Finding, counted, listed, quote, shell_command
 from evaluation.findings.errors import SubmissionRejected, WrongUsage, faults_as, refused
 
+OF_OBJECTS = re.compile("object|instance", re.IGNORECASE)  # in the name of what has nuclei rather than classes
 Size = tuple[int, int]  # height and width, px
 ARRAY_FORMATS = ("conic_array", "pannuke_masks")  # formats whose rules must name the numbers of classes
 NAMELESS = "nucleus"  # what nuclei without a class are called

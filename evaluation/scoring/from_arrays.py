@@ -14,7 +14,7 @@ from evaluation.challenge import Challenge, RuleFault, is_safe_name
 from evaluation.challenge.documents import LARGEST, LONGEST_SIDE_PX, MOST_PIXELS, SMALLEST
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import SubmissionRejected
-from evaluation.scoring.match import match_case, own_duplicates, see_nuclei
+from evaluation.scoring.match import implausible_labels, match_case, own_duplicates, see_nuclei
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import Result, check_columns, summarise
@@ -94,7 +94,13 @@ def score_instances(
     }
     matched = [match_case(complete, case, references[case.name], sides[case.name][1]) for case in cases]
     nuclei = [see_nuclei(complete, case, own, len(own)) for case in cases if (own := sides[case.name][1]) is not None]
-    return summarise(complete, measure_cases(complete, matched), own_duplicates(complete, nuclei))
+    implausible = []
+    for case in cases:
+        reference, prediction = sides[case.name]
+        where = f"case {quote(case.name)}"
+        implausible += implausible_labels(reference, None, f"reference of {where}")
+        implausible += [] if prediction is None else implausible_labels(prediction, None, where)
+    return summarise(complete, measure_cases(complete, matched), [*implausible, *own_duplicates(complete, nuclei)])
 
 
 def _sides_of(challenge: Challenge, name: str, pair: Any) -> tuple[Instances, Instances | None]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evaluation.challenge import Challenge
+from evaluation.challenge import Challenge, FormatRules
 from evaluation.challenge.matching_rules import InFileOrder, MatchingRule, RadiusRule, Sides
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances import prepare
+from nuclei_metrics.instances.plausible import background_index, scattered_instances
 from nuclei_metrics.instances.runs import cover_depth, select_instances
 from nuclei_metrics.matching.rules import match_iou_above
 from nuclei_metrics.matching.table import count_copies, duplicates_among, find_twins, overlap_table, refuse_overlaps
@@ -282,6 +284,32 @@ def hardly_meant(cases: Sequence[SeenNuclei]) -> list[Finding]:
         return []
     percent = f"{100 * reach:.3g}"
     return [fault("hardly-meant", "submission", wording=sign, nuclei=nuclei, cases=len(cases), percent=percent)]
+
+
+def implausible_labels(instances: Instances, rules: FormatRules | None, where: str) -> list[Finding]:
+    """Warn of a nucleus that looks like the background, and of ids that stand for several nuclei.
+
+    rules  of the file; None: labels in memory
+    """
+    findings = []
+    if (index := background_index(instances)) is not None:
+        label, area = instances.source_id.tolist()[index], int(instances.areas_px()[index])
+        wording = "" if rules is None or rules.format == "label_image" else "outline"
+        if wording == "" and rules is not None and rules.value("components"):
+            wording = "mask"
+        shares = f"{100 * area / math.prod(instances.shape_yx):.3g}"
+        findings.append(fault("background-is-nucleus", where, wording=wording, label=label, percent=shares))
+    if len(scattered := scattered_instances(instances)):
+        ids = instances.source_id.tolist()
+        named = ", ".join(quote(ids[index]) for index in scattered[:3].tolist()) + ", …" * (len(scattered) > 3)
+        wording, some = "8-bits" if end_in_8_bits(ids) else "", len(scattered)
+        findings.append(fault("scattered-id", where, wording=wording, scattered=some, nuclei=len(ids), named=named))
+    return findings
+
+
+def end_in_8_bits(ids: Iterable[object]) -> bool:
+    """Tell whether ids may have been stored in 8 bits: the largest is 255, or hardly less."""
+    return 250 <= max((number for number in ids if isinstance(number, int)), default=0) <= 255
 
 
 def own_duplicates(challenge: Challenge, cases: Sequence[SeenNuclei]) -> list[Finding]:

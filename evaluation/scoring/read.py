@@ -34,7 +34,8 @@ from evaluation.files.formats import (
 from evaluation.files.submission import CaseFile, SubmissionFiles
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.scoring.match import SeenNuclei, see_nuclei
+from evaluation.scoring.match import SeenNuclei, implausible_labels, see_nuclei
+from nuclei_metrics.instances.plausible import outlines_around_others, select_outlines
 from nuclei_metrics.instances.prepare import PreparedReference, convert_parts, prepare_reference
 from nuclei_metrics.instances.runs import empty_region, instances_from_label_image, select_instances
 from nuclei_metrics.model.annotations import Case, ClassTable, Counts, LabelImage, Outlines, Part, Points
@@ -323,14 +324,15 @@ def read_prediction(
         return ReadPrediction(join_instances([], case.shape_yx), content_read.findings, seen, counts)
     where = f"case {quote(case.name)}"
     _check_class_probabilities(content_read.parts, where)
-    parts = in_image(content_read.parts, case, side.rules)
+    parts, regions = _without_regions(in_image(content_read.parts, case, side.rules), side.rules, where)
     with library_faults():
         converted = convert_parts(parts, case.shape_yx, **_how_drawn(side.rules), where=where)
     _check_instances(converted.instances, side.limits, where)
     nuclei = converted.scored_before + converted.ignored_before
     outside = max(converted.outside, nuclei - len(converted.instances))  # outlines may have got their nearest pixel
-    findings = [*content_read.findings, *outside_image(outside, nuclei, case, where)]
+    findings = [*content_read.findings, *regions, *outside_image(outside, nuclei, case, where)]
     instances = converted.instances
+    findings += implausible_labels(instances, side.rules, where)
     if converted.ignored_before:
         names = challenge.reference.ignore.classes
         findings.append(fault("not-scored", where, number=converted.ignored_before, nuclei=nuclei, names=names))
@@ -359,7 +361,7 @@ def read_reference(
         return PreparedReference(
             nothing, empty_region(), annotations=int(counts.sum()), findings=content.findings, class_counts=counts
         )
-    parts = in_image(content.parts, case, rules)
+    parts, regions = _without_regions(in_image(content.parts, case, rules), rules, f"reference of {where}")
     if "reference_index" in challenge.matching.published_faults:
         parts = [_numbered(part) if isinstance(part, Outlines) else part for part in parts]
     with library_faults():
@@ -376,7 +378,23 @@ def read_reference(
         )
     _check_instances(prepared.instances, side.limits, where)
     lying_outside = outside_image(prepared.outside, prepared.annotations, case, f"reference of {where}")
-    return replace(prepared, findings=(*content.findings, *lying_outside))
+    implausible = implausible_labels(prepared.instances, rules, f"reference of {where}")
+    return replace(prepared, findings=(*content.findings, *regions, *lying_outside, *implausible))
+
+
+def _without_regions(parts: list[Part], rules: FormatRules, where: str) -> tuple[list[Part], list[Finding]]:
+    """Leave out outlines that hold more than five others, where the rules of a side say so, and warn of them."""
+    if rules.value("regions") != "leave_out":
+        return parts, []
+    around = [outlines_around_others(part) if isinstance(part, Outlines) else None for part in parts]
+    number = sum(int(regions.sum()) for regions in around if regions is not None)
+    if not number:
+        return parts, []
+    kept = [
+        select_outlines(part, ~regions) if isinstance(part, Outlines) and regions is not None else part
+        for part, regions in zip(parts, around, strict=True)
+    ]
+    return kept, [replace(fault("left-out", where, wording="around-others", number=number), count=number)]
 
 
 def count_self_intersecting(outlines: Outlines) -> int:

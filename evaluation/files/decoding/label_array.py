@@ -15,7 +15,7 @@ from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault, refused
 from nuclei_metrics.model import LabelRuns
 from nuclei_metrics.model.annotations import count_regions, count_tops, present_labels, runs_of, split_labels
-from nuclei_metrics.model.arrays import RUNS_AT_ONCE, Integers, distinct
+from nuclei_metrics.model.arrays import RUNS_AT_ONCE, Integers, distinct, expand
 
 LARGEST_LABEL = 2**63 - 1
 SPACING_TOLERANCE = 0.01
@@ -256,6 +256,47 @@ def values_of_masks(images: Iterable[LabelRuns]) -> set[int]:
         values |= set(present)
         is_told |= is_mask
     return values if is_told else set()
+
+
+def find_edges(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
+    """Refuse a mask of which some values are edges: grey ones, contours, or outlines that are drawn and not filled.
+
+    A value is an edge if its regions are one or two pixels wide, and nearly all touch another value.
+
+    >>> from nuclei_metrics.model.annotations import runs_of
+    >>> ring = np.pad(np.full((6, 6), 255), 1, constant_values=99)
+    >>> find_edges(runs_of(np.tile(np.pad(ring, 2), 4)), where="'a.png'")[0].got
+    'the value 99, one or two pixels wide around others'
+    >>> find_edges(runs_of(np.tile(np.pad(0 * ring + 9, 2), 4)), where="'a.png'")
+    ()
+    """
+    from scipy import ndimage  # few images need it
+
+    plane, square = _plane_of(labels), np.ones((3, 3), np.bool_)
+    values = present_labels(labels)
+    edges = []
+    for value in values if len(values) <= CLASSES_AT_MOST else ():
+        mask = plane == value
+        if ndimage.binary_erosion(mask, square).any():
+            continue
+        regions, count = ndimage.label(mask, square)
+        beside = ndimage.binary_dilation((plane != 0) & ~mask, square) & mask
+        if len(values) > 1 and len(np.unique(regions[beside])) > 0.9 * count:
+            edges.append(value)
+        elif len(values) == 1 and 2 * mask.sum() < ndimage.binary_fill_holes(mask).sum():
+            return (fault("mask-edges", where, wording="outlines"),)
+    inside = [value for value in values if value not in edges]
+    if not edges or not inside:
+        return ()
+    wording = "grey" if max(edges) < max(inside) > CLASSES_AT_MOST else ""
+    return (fault("mask-edges", where, wording=wording, values=list(map(str, edges)), half=(max(inside) + 1) // 2),)
+
+
+def _plane_of(runs: LabelRuns) -> npt.NDArray[Any]:
+    """Return the labels as an array (H, W)."""
+    plane = np.zeros(math.prod(runs.shape_yx), runs.value.dtype)
+    plane[expand(runs.start, runs.stop)] = np.repeat(runs.value, runs.stop - runs.start)
+    return plane.reshape(runs.shape_yx)
 
 
 def find_void(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:

@@ -219,8 +219,10 @@ MAGICS = {
     TIFF_MAGICS: "a TIFF file",
     (b"\x89PNG",): "a PNG file",
     (ZIP_MAGIC, EMPTY_ZIP_MAGIC): "a ZIP file",
-    (b"\x1f\x8b",): "a gzip file",
+    (b"\x1f\x8b",): "a gzip file, which is not opened: unpack it",
     (b"\xff\xd8\xff",): "a JPEG file",
+    (b"version https:/",): "a pointer of Git LFS in the place of a file: git lfs pull",
+    (b"/annex/objects/",): "a pointer of git-annex in the place of a file: git annex get",
     (b"GIF8",): "a GIF file",
     (HDF5_MAGIC,): "an HDF5 file",
     (b"MATLAB",): "a MATLAB file",
@@ -294,6 +296,7 @@ EXPORTS = (  # texts that all stand in the beginning, what the file is, and what
     ((b'"segments_info"',), "panoptic JSON of COCO", "COCO's instances (panopticapi's converter makes them)"),
     ((b'"coord"', b'"points"', b'"prob"'), "details of StarDist", "label images (.tif, .png, .npy)"),
     ((b"region_shape_attributes",), "a CSV export of the VGG Image Annotator", COCO),
+    ((b"<annotation>", b"<polygon>", b"<pt>"), "an XML file of LabelMe", COCO),
     ((b"<annotation>", b"<filename>"), "a file of Pascal VOC, which has boxes and no outlines", COCO),
 )
 CONVERT = "which only 'compare' and 'convert' read: evaluation convert FILE OUTPUT --to"

@@ -9,7 +9,9 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -47,6 +49,7 @@ from evaluation.files.formats.run_lengths import CODE_COLUMNS
 from evaluation.files.formats.tables import (
     CASE_COLUMNS,
     NAMED_CASE_COLUMNS,
+    OBJECT_COLUMNS,
     POINT_COLUMNS,
     load_table,
     other_table,
@@ -105,6 +108,7 @@ LINES = (  # of texts that are not read: what their first line is, and what to d
     ),
 )
 IMAGE_COLUMNS = ("case", "image_id", "imageid", "image")
+FEWEST_VERTICES = 3  # of a nucleus
 WHOLE = re.compile(r"\s*[0-9]+(?:\.0*)?\s*", re.ASCII)
 TABLE_SIGNS = (  # a format, columns that tell it, how many of them have to be there, and how many columns in all
     ("nucls_csv", {"coords_x", "coords_y"}, 2, 2),
@@ -194,7 +198,8 @@ def foreign_table(path: Path) -> str:
     """Tell what a table of another tool is that is not read, and what to do; "" if nothing is known of it."""
     with path.open("rb") as stream:
         head = stream.read(FIRST_LINE_BYTES).removeprefix(b"\xef\xbb\xbf")
-    return next((words for line, words in LINES if line.match(head)), "") or other_table(header_names(head))
+    known = next((words for line, words in LINES if line.match(head)), "") or other_table(header_names(head))
+    return known or _rows_of_vertices(head)
 
 
 def _detect_table(head: bytes) -> Detected | None:
@@ -207,7 +212,7 @@ def _detect_table(head: bytes) -> Detected | None:
     for format, needed, least, in_all in TABLE_SIGNS:
         if len(here := columns & needed) < least or len(columns) < in_all:
             continue
-        if format == "points_csv" and not point_columns(columns):
+        if format == "points_csv" and (not point_columns(columns) or _rows_of_vertices(head)):
             continue
         if format == "counts_csv" and (other_table(columns) or not _are_counts(head)):
             continue
@@ -215,16 +220,59 @@ def _detect_table(head: bytes) -> Detected | None:
     return None
 
 
+def _rows_of_vertices(head: bytes) -> str:
+    """Tell that a table of x and y has a row for each vertex or pixel of a nucleus, and what to do; "" if it has not.
+
+    The same id, or the same label with places that touch, stands in three rows and more on end, as far as the beginning
+    of the table tells.
+
+    >>> _rows_of_vertices(b"cell_id,x,y\\n" + b"1,2,3\\n1,9,3\\n1,9,8\\n" * 2)[:47]
+    "a row for each vertex or pixel of a nucleus ('ce"
+    >>> _rows_of_vertices(b"label,x,y\\n" + b"1,2,3\\n1,9,3\\n1,9,8\\n" * 2)
+    ''
+    """
+    columns, rows = _beginning(head)
+    used = point_columns(set(columns))
+    if used is None or len(rows) < FEWEST_VERTICES:
+        return ""
+    x, y = columns.index(used[0]), columns.index(used[1])
+    for column, name in enumerate(columns):
+        if not (OBJECT_COLUMNS.fullmatch(name) or name == "label") or name in used[:2]:
+            continue
+        same = [one[column] == other[column] for one, other in pairwise(rows)]
+        ends = len(rows) - sum(same)
+        if FEWEST_VERTICES * ends > len(rows) or (name == "label" and not _touch(rows, same, (x, y))):
+            continue
+        what = f"a row for each vertex or pixel of a nucleus ({quote(name)} repeats)"
+        return f"{what}, not read; write outlines (GeoJSON), or label images"
+    return ""
+
+
+def _touch(rows: Sequence[Sequence[str]], same: Sequence[bool], columns: tuple[int, int]) -> bool:
+    """Tell whether most neighbouring rows of the same nucleus have places that touch each other."""
+    steps = []
+    for is_same, (one, other) in zip(same, pairwise(rows), strict=True):
+        with suppress(ValueError):
+            steps += [max(abs(float(one[at]) - float(other[at])) for at in columns)] if is_same else []
+    return bool(steps) and 2 * sum(step <= 1.5 for step in steps) > len(steps)
+
+
+def _beginning(head: bytes) -> tuple[list[str], list[list[str]]]:
+    """Return the names of the columns of a CSV file, in lower case, and the complete rows of its beginning."""
+    lines = head[: head.rfind(b"\n") + 1].decode("utf-8", "replace").splitlines() or [""]
+    separator = next((character for character in ",;\t" if character in lines[0]), ",")
+    names, *rows = csv.reader(lines, delimiter=separator)
+    return [name.strip().casefold() for name in names], [row for row in rows if len(row) == len(names)]
+
+
 def _are_counts(head: bytes) -> bool:
     """Tell whether a table has a row for each image, with whole numbers besides its name, as far as its beginning
     tells.
     """
-    lines = head[: head.rfind(b"\n") + 1].decode("utf-8", "replace").splitlines() or [""]
-    separator = next((character for character in ",;\t" if character in lines[0]), ",")
-    names, *rows = csv.reader(lines, delimiter=separator)
-    columns = [name.strip().casefold() for name in names]
-    image = next(column for column, name in enumerate(columns) if name in IMAGE_COLUMNS)
-    filled = [row for row in rows if len(row) == len(columns)]
+    columns, filled = _beginning(head)
+    image = next((column for column, name in enumerate(columns) if name in IMAGE_COLUMNS), None)
+    if image is None:
+        return False
     numbers = (cell for row in filled for column, cell in enumerate(row) if column != image)
     return bool(filled) and len({row[image] for row in filled}) == len(filled) and all(map(WHOLE.fullmatch, numbers))
 

@@ -17,6 +17,7 @@ without names, in the order of the images in its arrays. https://github.com/Tiss
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
@@ -71,6 +72,11 @@ OTHER_TABLES = (
     (("centroid_x_um",), "measurements of QuPath in um", OF_QUPATH),
     (("imagenumber",), "a table of CellProfiler without places", "export with MeasureObjectSizeShape"),
     (("xmin", "xmax", "ymin", "ymax"), "a table of boxes without outlines", f"write outlines, or a table {WITH_XY}"),
+    (
+        ("cellid", "x_local_px", "y_local_px"),
+        "outlines by their vertices, as CosMx's",
+        "write GeoJSON, or label images",
+    ),
     (("vertex_x", "vertex_y"), "outlines by their vertices, as Xenium's in um", "write GeoJSON in px, or label images"),
     (("geometry",), "a table of shapes (WKT)", "write GeoJSON, or GeoParquet"),
     (("labelimage_oid",), "a table of ilastik without places", "export the feature 'Center of the object', too"),
@@ -80,6 +86,9 @@ OTHER_TABLES = (
     ),
 )
 ID_COLUMNS = ("id", "instance", "label")
+OBJECT_COLUMNS = re.compile(
+    r"(?:(?:cell|nucleus|object|instance|contour|polygon|shape|mask)[ _]?(?:id|index|number)?|id|roi)"
+)
 COLUMN_PREFIX = "probability_"  # of columns with the probability of a class
 PROBABILITY_COLUMNS = ("probability", "score", "confidence")
 

@@ -1,0 +1,157 @@
+"""Signs that labels are not nuclei: a background that is not 0, ids that stand for several nuclei, and regions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nuclei_metrics.model.annotations import Outlines
+from nuclei_metrics.model.arrays import Bool, Float64, Int64, distinct, overlaps
+from nuclei_metrics.model.instances import Instances
+
+_LEAST_PX = 1000  # of an image; a nucleus may fill a smaller one
+_MOST_RUNS = 1 << 18  # of instances that may have several parts
+_MOST_HELD, _MOST_ASKED, _MOST_REGIONS = 5, 64, 1000
+
+
+def background_index(instances: Instances) -> int | None:
+    """Return the index of an instance that looks like the background of its image; None if there is none.
+
+    It covers more than half of the image and touches all four borders; or two instances share the whole image, and it
+    is the larger one. Images of fewer than 1,000 px and points have none.
+
+    >>> from nuclei_metrics.instances.runs import instances_from_labels
+    >>> labels = np.ones((40, 40), np.int64)
+    >>> labels[5:9, 5:9] = 2
+    >>> background_index(instances_from_labels(labels)), background_index(instances_from_labels(labels - 1))
+    (0, None)
+    """
+    height, width = instances.shape_yx
+    if height * width < _LEAST_PX or not len(instances.run_start):
+        return None
+    areas = instances.areas_px()
+    largest = int(areas.argmax())
+    if len(instances) == 2 and int(areas.sum()) == height * width and instances.is_disjoint():
+        return largest
+    if 2 * int(areas[largest]) <= height * width:
+        return None
+    runs = instances.run_instance == largest
+    start, last = instances.run_start[runs], instances.run_stop[runs] - 1
+    touches = (start[0] < width, last[-1] >= (height - 1) * width, (start % width == 0).any())
+    return largest if all(touches) and bool((last % width == width - 1).any()) else None
+
+
+def scattered_instances(instances: Instances) -> Int64:
+    """Return the indices of instances of which two parts lie further apart than the larger of them is long, int64.
+
+    Parts are regions of pixels that touch, also by corners. Length and distance are those of bounding boxes, px.
+
+    >>> from nuclei_metrics.instances.runs import instances_from_labels
+    >>> scattered_instances(instances_from_labels(np.array([[1, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 2]]))).tolist()
+    [0, 1]
+    """
+    runs = instances.runs_by_instance()
+    if not len(runs):
+        return np.empty(0, np.int64)
+    width = instances.shape_yx[1]
+    start, stop, owner = instances.run_start[runs], instances.run_stop[runs], instances.run_instance[runs]
+    row, left = np.divmod(start, width)
+    right = left + stop - start
+    follows = (np.diff(row) == 1) & (left[1:] <= right[:-1]) & (right[1:] >= left[:-1])
+    broken = distinct(owner[1:][(owner[1:] == owner[:-1]) & ~follows])  # others are a run in each row, and connected
+    chosen = np.flatnonzero(np.isin(owner, broken))[:_MOST_RUNS]
+    if not len(chosen):
+        return np.empty(0, np.int64)
+    start, stop, owner = start[chosen], stop[chosen], owner[chosen]
+    part = _regions(owner, start, stop, instances.shape_yx)
+    order = np.argsort(part, kind="stable")
+    boxes, of_part = _boxes(part[order], start[order], stop[order], width), owner[np.unique(part, return_index=True)[1]]
+    apart = [one for one in distinct(of_part).tolist() if _lie_apart(boxes[of_part == one])]
+    return np.array(apart, np.int64)
+
+
+def _boxes(owner: Int64, start: Int64, stop: Int64, width: int) -> Int64:
+    """Return the bounding box of each owner of runs, (top, left, bottom, right), px, int64 (N, 4); owners ascend."""
+    first = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
+    row, left = start // width, start % width
+    sides = (np.minimum, row), (np.minimum, left), (np.maximum, row + 1), (np.maximum, left + stop - start)
+    return np.stack([function.reduceat(values, first) for function, values in sides], axis=1)
+
+
+def _regions(owner: Int64, start: Int64, stop: Int64, shape_yx: tuple[int, int]) -> Int64:
+    """Return the region of touching pixels that each run belongs to, in runs of one owner; owners ascend."""
+    import scipy.sparse.csgraph  # few images need it
+
+    stride = shape_yx[1] + 2  # a run that looks one pixel to each side does not reach the next row
+    band = np.unique(owner, return_inverse=True)[1].astype(np.int64) * (shape_yx[0] + 1) * stride
+    row = start // shape_yx[1]
+    start, stop = start + band + 2 * row + 1, stop + band + 2 * row + 1
+    above, below, *_ = overlaps(start - 1 + stride, stop + 1 + stride, start, stop)
+    graph = scipy.sparse.coo_array((np.ones(len(above), np.int8), (above, below)), shape=(len(start), len(start)))
+    return np.asarray(scipy.sparse.csgraph.connected_components(graph, directed=False)[1], np.int64)
+
+
+def _lie_apart(boxes: Int64) -> bool:
+    """Tell whether a box lies further from the largest one than that is long. ``boxes``: int64 (K, 4)."""
+    length = (boxes[:, 2:] - boxes[:, :2]).max(axis=1)
+    main = boxes[length.argmax()]
+    gaps = np.maximum(boxes[:, :2] - main[2:], main[:2] - boxes[:, 2:]).max(axis=1)
+    return bool((gaps > length.max()).any())
+
+
+def outlines_around_others(outlines: Outlines) -> Bool:
+    """Tell which outlines hold more than five others, as regions of the tissue do and nuclei do not, bool (N,).
+
+    An outline holds another one if its bounding box does, and if its ring has the first vertex of the other inside
+    (even-odd rule). The 1,000 largest are asked, each about 64 others in its box.
+
+    >>> def squares(*corners):
+    ...     points = [np.array([(0, 0), (side, 0), (side, side), (0, side)]) + at for at, side in corners]
+    ...     rings = np.arange(len(points))
+    ...     none = np.zeros(len(points))
+    ...     return Outlines(np.concatenate(points) * 1.0, np.arange(len(points) + 1) * 4, rings, none > 0, none, rings)
+    >>> outlines_around_others(squares((0, 50), *((4 * n, 2) for n in range(1, 7)))).tolist()
+    [True, False, False, False, False, False, False]
+    """
+    rings = np.flatnonzero(np.diff(outlines.ring_start))
+    around = np.zeros(len(outlines), np.bool_)
+    first, points = outlines.ring_start[rings], outlines.points_xy
+    if not len(rings):
+        return around
+    boxes = np.concatenate([function.reduceat(points, first) for function in (np.minimum, np.maximum)], axis=1)
+    outer = ~outlines.ring_is_hole[rings]
+    rings, boxes, first = rings[outer], boxes[outer], first[outer]
+    size = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+    for index in np.argsort(-size, kind="stable")[:_MOST_REGIONS].tolist():
+        box, owner = boxes[index], outlines.ring_instance[rings]
+        within = (boxes[:, :2] >= box[:2]).all(axis=1) & (boxes[:, 2:] <= box[2:]).all(axis=1)
+        held = np.flatnonzero(within & (owner != owner[index]))[:_MOST_ASKED]
+        if len(held) > _MOST_HELD:
+            ring = points[outlines.ring_start[rings[index]] : outlines.ring_start[rings[index] + 1]]
+            around[owner[index]] |= int(_inside(ring, points[first[held]]).sum()) > _MOST_HELD
+    return around
+
+
+def select_outlines(outlines: Outlines, chosen: Bool) -> Outlines:
+    """Return the outlines that are chosen, bool (N,), in their order."""
+    rings = chosen[outlines.ring_instance]
+    count = np.diff(outlines.ring_start)
+    probability, of_class = outlines.probability, outlines.class_probability
+    return Outlines(
+        points_xy=outlines.points_xy[np.repeat(rings, count)],
+        ring_start=np.concatenate([[0], np.cumsum(count[rings])]),
+        ring_instance=(np.cumsum(chosen) - 1).astype(np.int32)[outlines.ring_instance[rings]],
+        ring_is_hole=outlines.ring_is_hole[rings],
+        class_id=outlines.class_id[chosen],
+        source_id=outlines.source_id[chosen],
+        probability=None if probability is None else probability[chosen],
+        class_probability=None if of_class is None else of_class[chosen],
+    )
+
+
+def _inside(ring: Float64, points: Float64) -> Bool:
+    """Tell which points (P, 2) lie inside a ring of vertices (V, 2) by the even-odd rule, bool (P,)."""
+    (x, y), after = ring.T, np.roll(ring, -1, axis=0)
+    crosses = (y > points[:, 1:]) != (after[:, 1] > points[:, 1:])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at = x + (points[:, 1:] - y) / (after[:, 1] - y) * (after[:, 0] - x)
+    return np.asarray((crosses & (points[:, :1] < at)).sum(axis=1) % 2 == 1)
