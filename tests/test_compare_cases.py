@@ -1052,7 +1052,7 @@ LAYOUTS["what does not fit"] = [
 ]  # fmt: skip
 
 
-BORDERS = {"touches all four borders": None}
+BORDERS = {"[background-is-nucleus]": None}
 TESSELLATION = np.kron(np.arange(1, 31).reshape(5, 6), np.ones((8, 10), int)).astype(np.uint16)
 RING = np.where(grey_dilation(R, (3, 3)) > 0, np.where(R > 0, 1, 2), 0).astype(np.uint8)
 GREY_EDGES = np.where(RING == 2, 100, np.where(RING == 1, 255, 0)).astype(np.uint8)
@@ -1084,9 +1084,9 @@ LAYOUTS["labels that are no nuclei"] = [
     ("a background that is left out", both({"a.tif": lambda n: np.where(n, n, 9).astype(np.uint8)}), 0.8, "--ignore 9",
      BORDERS),
     ("a tessellation has no background", both({"a.tif": TESSELLATION}), 1.0, "", {"borders": 0}),
-    ("an id in two places", pred({"a.tif": lambda n: APART}), {}, "", {"lie further apart": 1, "8 bits": 0}),
+    ("an id in two places", pred({"a.tif": lambda n: APART}), {}, "", {"[scattered-id]": 1, "8 bits": 0}),
     ("a contour", both({"a.png": np.tile(RING, (2, 2))}), "If it is a contour"),
-    ("a grey edge", both({"a.png": GREY_EDGES}), "Threshold the mask: 0 below 128"),
+    ("a grey edge", both({"a.png": GREY_EDGES}), "Threshold the mask: 0 below 128", "", {"[mask-edges]": 1}),
     ("outlines that are drawn", ref({"a.png": DRAWN}), "Fill the outlines"),
     ("a row for each vertex", pred({"a.csv": rows_of("x,y,polygon_id", *VERTICES)}), "('polygon_id' repeats)"),
     ("points of three classes", both({"a.csv": rows_of("x,y,label", *VERTICES)}), 1.0),
