@@ -269,35 +269,6 @@ def test_another_format_than_that_of_the_preset_does_not_keep_the_keys_of_the_pr
     assert Challenge.from_preset("monusac2020", name="x", reference={"format": "aperio_xml"}).reference.vertices
 
 
-LABELS = {"format": "label_image", "files": "reference/{case}.tif", "class_table": "reference/{case}.csv"}
-OUTLINES = {
-    "format": "geojson",
-    "files": "{case}.geojson",
-    "shape": "outline",
-    "origin": "pixel_corner",
-    "vertices": "exact",
-    "vanished": "drop",
-}
-
-
-@pytest.mark.parametrize("reference, submission, rule", [
-    ({"format": "aperio_xml"}, {}, "class_order"),  # masks of a class cannot hold nuclei of it that overlap
-    ({}, OUTLINES, "keep"),
-    ({"overlap": "first"}, OUTLINES, "first"),
-    ({"format": "label_image", "files": "reference/{case}/{class}.tif"}, {}, "keep"),
-    (
-        {"format": "label_image", "files": "reference/{case}/{class}.tif"},
-        {**LABELS, "files": "{case}.tif", "class_table": "{case}.csv"},
-        "class_order",
-    ),
-])  # fmt: skip
-def test_overlaps_are_kept_if_both_sides_can_hold_them_and_the_formats_are_not_those_of_the_preset(
-    reference, submission, rule
-):
-    changed = Challenge.from_preset("monusac2020", name="x", reference=reference, submission=submission)
-    assert changed.reference.overlap == rule
-
-
 def test_a_class_cannot_be_skipped():
     for side, name in (("reference", "Epithelial"), ("submission", "LYMPHOCYTE")):
         document = challenge_document("geojson outlines")

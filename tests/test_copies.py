@@ -13,11 +13,12 @@ import pytest
 from every_format import CASES, COLOURS, SIDES, write_files
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.documents import overlaps_of, preset_names, resolve_preset
+from evaluation.challenge.documents import overlaps_of, preset_names, resolve_preset, with_overlap_rule
 from evaluation.challenge.formats import FormatRules, Overlaps
 from evaluation.files.formats import format as formats
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.platform.kit import example_files
+from evaluation.scoring.read import read_reference
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
 from nuclei_metrics.instances.prepare import resolve_overlaps
@@ -78,7 +79,7 @@ def challenge_of(preset: str, reference: str, submission: str, cases: Sequence[C
     for key in {"files", "class_map", "class_table"} & set(of_reference):
         of_reference[key] = f"reference/{of_reference[key]}"
     tables = {"reference": of_reference, "submission": of_submission}
-    document = resolve_preset({"format_version": 1, "name": "x", "preset": preset, **tables})
+    document = resolve_preset(with_overlap_rule({"format_version": 1, "name": "x", "preset": preset, **tables}))
     for side, keys in tables.items():
         for key in ("socket", "input", "case_key", "skip_classes"):
             document[side].pop(key, None)
@@ -166,3 +167,62 @@ def test_a_copy_of_the_reference_has_the_best_score_in_every_pair_of_formats(pre
 def test_published_faults_are_why_a_copy_scores_less_under_the_ranking_of_2020():
     """It reproduces what the published code did: see the preset."""
     assert resolve_preset({"preset": FAULTY})["matching"]["published_faults"] == ["reference_index", "unopened_masks"]
+
+
+# --- no rule of the reference depends on the form of a submission -----------------------------------------------------
+
+
+def challenge_as_written(preset: str, reference: str, submission: str) -> Challenge:
+    """A preset with other formats and no word on overlaps."""
+    names = tuple(of_class["name"] for of_class in resolve_preset({"preset": preset})["classes"])
+    sides = side_of(reference, names), side_of(submission, names)
+    for key in {"files", "class_map", "class_table"} & set(sides[0]):
+        sides[0][key] = f"reference/{sides[0][key].replace('*', '1')}"
+    document = {"format_version": 1, "name": "x", "preset": preset, "reference": sides[0], "submission": sides[1]}
+    resolved = resolve_preset(document)
+    for key in ("socket", "input", "case_key", "skip_classes"):
+        resolved["submission"].pop(key, None)
+    return Challenge.build({**resolved, "cases": tuple(replace(case, stratum="s") for case in CASES[:1])})
+
+
+def rasterised(folder: Path, challenge: Challenge) -> list[bytes]:
+    """The bytes of all runs of a reference, and of what each run belongs to."""
+    found = []
+    for case in challenge.cases:
+        nuclei = read_reference(challenge, folder, case).instances
+        found += [getattr(nuclei, name).tobytes() for name in ("run_start", "run_stop", "run_instance", "class_id")]
+    return found
+
+
+@pytest.mark.parametrize("reference", ["geojson outlines", "polygons_json", "aperio_xml"])
+@pytest.mark.parametrize("preset", ["recommended", "monusac2020"])
+def test_the_rasterised_reference_is_the_same_for_every_format_of_submissions(preset, reference, tmp_path, monkeypatch):
+    monkeypatch.setattr(formats, "example_instances", scene)
+    found, rules = {}, set()
+    for submission in SIDES:
+        try:
+            challenge = challenge_as_written(preset, reference, submission)
+        except ChallengeBroken:  # such as points under a rule that compares pixels
+            continue
+        if not found:
+            write_files(tmp_path, example_files(challenge, challenge.reference, challenge.cases))
+        found[submission] = rasterised(tmp_path, challenge)
+        rules.add(challenge.reference.model_dump_json())
+    assert len(found) > 15
+    assert len(rules) == 1
+    assert [kind for kind, runs in found.items() if runs != next(iter(found.values()))] == []
+
+
+def test_the_rule_for_overlaps_of_a_new_challenge_is_written_and_lets_a_copy_score_1():
+    polygons = {"format": "polygons_json", "files": "{case}.json", "units": "px"}
+    for submission, expected in (
+        ({"format": "nary_mat"}, ("class_order", "image")),  # of the preset
+        (polygons, ("keep", "image")),
+        ({"format": "label_image", "files": "{case}.tif"}, ("class_order", "image")),
+        ({"format": "label_image", "files": "{case}_{class}.tif"}, ("last", "class")),
+    ):
+        document = {"format_version": 1, "name": "x", "preset": "recommended", "submission": submission}
+        written = with_overlap_rule(document)
+        assert (written["reference"]["overlap"], written["reference"]["overlap_scope"]) == expected
+        kept = resolve_preset(document)["reference"]
+        assert (kept["overlap"], kept["overlap_scope"]) == ("class_order", "image")

@@ -100,8 +100,7 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
     """The document with its preset merged in; tables are merged key by key, all else is replaced.
 
     Left out are the preset's keys that cannot apply: those about a format where a side has another one, on overlap
-    where the reference has points or numbers, and on the cost of missed nuclei without a family that has one. What
-    the preset says of overlaps gives way where both sides can hold them (``_kept_overlaps``).
+    where the reference has points or numbers, and on the cost of missed nuclei without a family that has one.
     """
     if "preset" not in document:
         return document
@@ -118,7 +117,6 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
         return merged
 
     below = parse_toml(preset_text(name))
-    published = {side: below[side]["format"] for side in ("reference", "submission")}
     for side in ("reference", "submission"):
         changed = document.get(side, {})
         if isinstance(changed, dict) and changed.get("format", below[side]["format"]) != below[side]["format"]:
@@ -129,31 +127,27 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
     if _has_no_area(document.get("reference")):
         below["reference"] = {key: value for key, value in below["reference"].items() if key not in OF_AREAS}
     _drop_costs(below.get("metrics", {}), document.get("metrics"))
-    resolved = merge(below, {key: item for key, item in document.items() if key != "preset"})
-    match _kept_overlaps(document, resolved, published):
-        case Overlaps.ANY:
-            resolved["reference"] |= {"overlap": "keep", "overlap_scope": "image"}
-        case Overlaps.BETWEEN_CLASSES if (rule := resolved["reference"]["overlap"]) != "keep":
-            overlap = {"class_order": "last"}.get(rule, rule)  # inside a class the same
-            resolved["reference"] |= {"overlap": overlap, "overlap_scope": "class"}
-    return resolved
+    return merge(below, {key: item for key, item in document.items() if key != "preset"})
 
 
-def _kept_overlaps(document: dict[str, Any], resolved: dict[str, Any], published: dict[str, str]) -> Overlaps:
-    """Which nuclei of the reference keep the pixels that they share although the preset gives them to one of them.
+def with_overlap_rule(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document of a new challenge with the rule for overlapping nuclei written out under [reference].
 
-    If the formats are not those of the preset, and the document says nothing of overlaps: those for which predictions
-    can do so, too. A rule for one side alone would score a copy of the reference below 1.
+    It is the preset's rule. If the formats are not those of the preset, nuclei keep the pixels that they share where
+    both formats can hold that: else a copy of the reference would score below 1. Points and numbers have no rule.
     """
-    reference, submission = (overlaps_of(resolved.get(side)) for side in published)
+    resolved, below = resolve_preset(document), resolve_preset({"preset": document["preset"]})
+    sides = ("reference", "submission")
+    reference, submission = (overlaps_of(resolved.get(side)) for side in sides)
     if reference is None or submission is None or "overlap" not in resolved["reference"]:
-        return Overlaps.NONE
-    own = document.get("reference", {})
-    if {"overlap", "overlap_scope"} & own.keys() or all(
-        resolved[side]["format"] == published[side] for side in published
-    ):
-        return Overlaps.NONE
-    return Overlaps.ANY if submission >= reference else submission
+        return document
+    rule: dict[str, str] = {key: resolved["reference"][key] for key in ("overlap", "overlap_scope")}
+    if any(resolved[side]["format"] != below[side]["format"] for side in sides):
+        if submission >= reference:
+            rule = {"overlap": "keep", "overlap_scope": "image"}
+        elif submission is Overlaps.BETWEEN_CLASSES and rule["overlap"] != "keep":
+            rule = {"overlap": {"class_order": "last"}.get(rule["overlap"], rule["overlap"]), "overlap_scope": "class"}
+    return {**document, "reference": {**document.get("reference", {}), **rule}}
 
 
 def overlaps_of(side: object) -> Overlaps | None:

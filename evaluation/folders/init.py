@@ -15,7 +15,13 @@ from typing import Any
 from evaluation.board.rules import gameable_ranking
 from evaluation.board.sensitivity import study_sensitivity
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
-from evaluation.challenge.documents import RECOMMENDED, read_challenge_text, read_rules, resolve_preset
+from evaluation.challenge.documents import (
+    RECOMMENDED,
+    read_challenge_text,
+    read_rules,
+    resolve_preset,
+    with_overlap_rule,
+)
 from evaluation.challenge.formats import FORMATS, PointRules
 from evaluation.files.formats import Request
 from evaluation.files.formats.detect import COCO_FORMATS, find_image, list_images
@@ -92,6 +98,9 @@ def initialise_challenge(
     if jobs_file is not None:
         cases, told = _take_jobs(jobs_file, challenge, cases, document)
         challenge, lines = Challenge.build(resolve_preset(dict(document))), lines + told
+    if cases or looked is not None:
+        document = with_overlap_rule(document)
+        challenge = Challenge.build(resolve_preset(dict(document)))
     pattern, columns = challenge.reference.files, _needed_columns(challenge, cases)
     (folder / pattern.partition("{")[0].rpartition("/")[0]).mkdir(parents=True, exist_ok=True)
     heading = [

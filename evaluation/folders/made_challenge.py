@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
-from evaluation.challenge.documents import RECOMMENDED, resolve_preset
-from evaluation.challenge.formats import FORMATS, PointRules
+from evaluation.challenge.documents import RECOMMENDED, overlaps_of, resolve_preset, with_overlap_rule
+from evaluation.challenge.formats import FORMATS, Overlaps, PointRules
 from evaluation.files.results.files import write_atomically
 from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import WrongUsage
@@ -452,7 +452,7 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
         notes += [f"Prediction {side.words()}", *side.notes, *_pairing_words(pairings[model])]
     if len(plan) == 1 and not reference.classes:
         notes.append("One class: the reference tells no classes.")
-    notes.append(_rules_in_a_sentence(reference, models, groups, wanted.iou))
+    notes.append(_rules_in_a_sentence(reference, models, groups, wanted.iou) + _overlap_words(rules))
     if wanted.ignore:
         named = listed(wanted.ignore, 20, last="and")
         notes.append(f"Not scored: what lies where the reference says {named} (--ignore).")
@@ -481,7 +481,7 @@ def faults_of_sizes(made: MadeChallenge) -> list[Finding]:
 def document_of(
     reference: Source, party: Party, of_reference: Mapping[str, Any], of_submission: Mapping[str, Any], wanted: Wanted
 ) -> dict[str, Any]:
-    """The tables of challenge.toml: the preset and what differs from it."""
+    """The tables of challenge.toml: the preset, what differs from it, and the rule for overlapping nuclei."""
     points = party.are_points
     ignore: dict[str, Any] = {} if has_ignored(reference) or points else {"ignore": {"classes": []}}
     if wanted.ignore:
@@ -490,7 +490,7 @@ def document_of(
     if points and len(party.plan) == 1:
         families = [name for name in TABLES_OF_POINTS["metrics"]["families"] if name != "classification"]
         special = {**special, "metrics": {**special["metrics"], "families": families}}
-    return {
+    document = {
         **tables_above(RECOMMENDED, f"Comparison with {safe_name(reference.path.resolve().name)}"),
         "classes": [
             {
@@ -505,6 +505,7 @@ def document_of(
         **special,
         "confidence": CONFIDENCE,
     }
+    return with_overlap_rule(document)
 
 
 def holds_points(side: Source) -> bool:
@@ -526,6 +527,18 @@ def _rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups
     else:
         means = f"means over {unit}, with 95 % intervals"
     return f"Rules: preset '{RECOMMENDED}': {matched}; {means}."
+
+
+def _overlap_words(rules: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the rule for overlapping nuclei of the reference, by model where models have different rules."""
+    models: dict[str, list[str]] = {}
+    for model, document in rules.items():
+        if overlaps_of(document["reference"]) not in (None, Overlaps.NONE) and "overlap" in document["reference"]:
+            models.setdefault(document["reference"]["overlap"], []).append(model)
+    if len(models) == 1:
+        return f" Overlapping nuclei of the reference: {next(iter(models))}."
+    words = [f"{rule} for {listed(names, last='and')}" for rule, names in models.items()]
+    return f" Overlapping nuclei of the reference: {'; '.join(words)}." if words else ""
 
 
 # --- names, sizes -----------------------------------------------------------------------------------------------------
