@@ -267,6 +267,14 @@ def test_a_kit_holds_the_program_its_schema_and_an_example_algorithm(phase: Path
         assert words in proposal
 
 
+def test_the_example_in_the_kit_of_the_demo_is_valid_without_a_warning(demo: Path, tmp_path: Path, capsys) -> None:
+    said(capsys, "kit", "--challenge", demo / "challenge", "--output", tmp_path / "kit")
+    example = tmp_path / "kit" / "example_submission.zip"
+    assert run(["validate", "--challenge", str(tmp_path / "kit"), "--submission", str(example)]) == 0
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("Valid: all 8 cases of 'Demo: nuclei of four patients' can be scored.\n", "")
+
+
 def test_the_wheel_in_a_kit_is_the_program(phase: Path, tmp_path: Path, capsys) -> None:
     """pip unpacks it, and the unpacked program alone, beside the packages of this environment, validates."""
     said(capsys, "kit", "--challenge", phase, "--output", tmp_path / "kit")

@@ -1,4 +1,4 @@
-"""What grand-challenge.org and a publication need: the kit for participants, and the archive of a challenge.
+"""What grand-challenge.org and a publication need: a phase, the kit for participants, the archive of a challenge.
 
 In: a challenge, a board. Out: folders and archives. Only ``commands`` imports this room.
 """

@@ -44,4 +44,6 @@ fi
 cd "$root"
 PYTHONPATH="$root:$root/library:$root/tests" PYTHONSAFEPATH=1 "$python" -m container.prove "$engine" "$IMAGE" "$@" ||
   failed "see the lines above."
+PYTHONPATH="$root:$root/library:$root/tests" PYTHONSAFEPATH=1 "$python" -m container.dry_run "$engine" "$IMAGE" --output "$work/dry_run" \
+  >"$work/dry_run.log" 2>&1 || { cat "$work/dry_run.log"; failed "the dry run of the demo (./test.sh --image)."; }
 echo "The image was tested under the platform's limits, and passed."

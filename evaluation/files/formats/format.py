@@ -1,6 +1,6 @@
 """What a reader has to know beside the bytes of a file, and what example files are made of.
 
-Examples hold three square nuclei in a row in the upper left corner of each image, of the first classes in turn. The kit
+Examples hold three square nuclei along the upper edge of each image, of the first classes in turn. The kit
 shows such files to participants, and the fuzzers start from them.
 """
 
@@ -144,7 +144,7 @@ def example_instances(case: Case, classes: int) -> Instances:
     side = max(1, min(SIDE_PX, height, width // NUCLEI))
     count = min(NUCLEI, width // side)
     row, nucleus = np.mgrid[: min(side, height), :count].reshape(2, -1)
-    start = row.astype(np.int64) * width + nucleus * side
+    start = row.astype(np.int64) * width + nucleus * ((width - side) // max(count - 1, 1))  # from edge to edge
     return Instances(
         shape_yx=case.shape_yx,
         class_id=(np.arange(count) % classes + 1).astype(np.int16),
