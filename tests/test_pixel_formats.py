@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import struct
@@ -373,6 +374,35 @@ def test_pickles_are_refused_and_never_run(tmp_path: Path, shared_data: Path) ->
     assert not (tmp_path / "run").exists()
     paths = sorted((shared_data / "nucls_tiles").rglob("*.npy"))
     assert [refusal(path.read_bytes(), ".npy") for path in paths] == [PICKLE] * 2
+
+
+@pytest.mark.parametrize("suffix", [".nii.gz", ".nrrd"])
+def test_more_data_than_those_of_the_pixels_are_refused_before_they_are_unpacked(suffix: str, tmp_path: Path) -> None:
+    """64 MB of zeros, which are 64 kB of the file; a few bytes are none, as some programs write them."""
+    content = itk_file(tmp_path, suffix)
+    head, blank, data = (b"", b"", content) if suffix == ".nii.gz" else content.partition(b"\n\n")
+    head = head.replace(b"encoding: raw", b"encoding: gzip")
+    plain = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    assert read_part(head + blank + gzip.compress(plain + bytes(60)), **options_of(suffix)) is not None
+    bomb = head + blank + gzip.compress(plain + bytes(1 << 26))
+    with memory_below(40_000_000):
+        line = refusal(bomb, suffix)
+    assert "more data than those of its pixels" in line
+
+
+def test_nifti_may_have_extensions_before_its_pixels_but_no_gap(tmp_path: Path) -> None:
+    plain = gzip.decompress(itk_file(tmp_path, ".nii.gz"))
+    as_it_was = picture(read_part(gzip.compress(plain), **options_of(".nii.gz")).labels)
+
+    def moved(start: float, gap: int) -> bytes:
+        head = bytearray(plain[:352])
+        struct.pack_into("<f", head, 108, start)
+        return gzip.compress(bytes(head) + bytes(gap) + plain[352:])
+
+    extended = read_part(moved(352 + 4096, 4096), **options_of(".nii.gz"))
+    assert (picture(extended.labels) == as_it_was).all()
+    for start, gap in ((1 << 21, (1 << 21) - 352), (float("nan"), 0)):
+        assert "pixels far behind the header" in refusal(moved(start, gap), ".nii.gz")
 
 
 def test_files_without_their_last_bytes_are_told_and_nothing_is_printed(tmp_path: Path, capfd) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +21,14 @@ from every_format import SIDES, write_challenge
 from findings import Bench
 from scipy.io import savemat
 
+from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.files.decoding import guard
 from evaluation.files.formats import annotation_xml, geojson
+from evaluation.files.formats.imports import find_stores
+from evaluation.findings import shell_command
+from evaluation.findings.errors import ChallengeBroken
+from evaluation.folders.source import pair_names
 from evaluation.scoring import street
 
 MASK = np.zeros((60, 60), np.uint8)
@@ -239,3 +250,101 @@ def test_a_table_of_counts_beside_labels_is_left_out(bench: Bench) -> None:
     assert line in bench.run("init", "new")
     Path("one/a.npy").unlink()
     assert "no labels, but 'counts.csv', numbers of nuclei only" in bench.run("compare", "one", "two")
+
+
+# --- hostile names ----------------------------------------------------------------------------------------------------
+
+
+NAMES = ("a;touch X.png", "a$(touch X).png", "a`touch X`.png", "a'b\"c.png", "-o.png", "é.png", "a.png;touch X;")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_commands_that_are_printed_name_the_file_and_run_nothing_else(name: str, bench: Bench) -> None:
+    """In a shell in which ``evaluation`` prints its arguments."""
+    coloured = np.zeros((60, 60, 3), np.uint8)
+    coloured[..., 0], coloured[..., 1] = MASK, 20 * MASK
+    channels = np.stack([MASK, np.where(MASK > 0, MASK, 0)])
+    channels[1, 20:28, 20:28] = 7
+    bench.write("one/a.npy", MASK)
+    for side, content in (("colours", coloured), ("channels", channels)):
+        bench.write(f"{side}/made.{'png' if side == 'colours' else 'npy'}", content)
+        (made,) = Path(side).iterdir()
+        made.rename(made.with_name(name))
+        for arguments in (["one", side], ["one", f"{side}/{name}"]):
+            printed = bench.run("compare", *arguments)
+            call = re.search(r"(evaluation convert .*--set plane=\S+)", printed)
+            assert call is not None, printed
+            script = "evaluation() { printf '%s\\n' \"$@\"; }; " + call[1]
+            done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+            assert done.stdout.splitlines()[1] == f"{side}/{name}"
+    assert not Path("X").exists() and sorted(path.name for path in Path().iterdir()) == ["channels", "colours", "one"]
+
+
+def test_a_name_that_cannot_be_printed_gives_no_command(bench: Bench) -> None:
+    assert shell_command("evaluation", "convert", Path("a\nb.png")) == ""
+    bench.make("geojson outlines")
+    bench.write("submission.json", "{}")
+    labels = np.zeros((20, 30), np.uint8)
+    labels[2:6, 2:6] = 1
+    shutil.rmtree("submission")
+    bench.write("submission/case_017.png", labels)
+    Path("submission/case_017.png").rename("submission/case_017\n.png")
+    assert "evaluation convert" not in bench.validate()
+
+
+def test_a_terminal_without_arrows_ends_with_0(bench: Bench) -> None:
+    bench.write("one/a.npy", MASK)
+    call = [sys.executable, "-m", "evaluation", "compare", "one", "one", "--output", "out"]
+    done = subprocess.run(call, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "latin-1"}, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"Detection: F1" in done.stdout
+
+
+# --- many of anything -------------------------------------------------------------------------------------------------
+
+
+def test_names_stores_and_keys_are_gone_through_once(tmp_path: Path) -> None:
+    """Thousands, as many calls of the program for each as for hundreds."""
+
+    def stores(number: int) -> None:
+        names = [f"{index}.zarr/{part}" for index in range(number) for part in (".zgroup", "0/.zarray", "0/0.0")]
+        assert len(find_stores(names)) == number
+
+    def pairs(number: int) -> None:
+        left, right = ([f"{word} {index} {7 * index % number}" for index in range(number)] for word in ("a", "b"))
+        assert len(pair_names([*left, "c"], [f"{name}x" for name in right]).pairs) <= number
+
+    def keys(number: int) -> None:
+        (tmp_path / "cases.csv").write_text("case,height,width\na,9,9\n")
+        unknown = "".join(f"key{index} = 1\n" for index in range(number))
+        (tmp_path / "challenge.toml").write_text(f'format_version = 1\nname = "a"\npreset = "monusac2020"\n{unknown}')
+        with pytest.raises(ChallengeBroken) as broken:
+            Challenge.load(tmp_path)
+        assert len(broken.value.findings) == number
+
+    for work in (stores, pairs, keys):
+        few, many = (calls_of(partial(work, number)) for number in (200, 1600))
+        assert many < 12 * few, work.__name__
+
+
+def calls_of(work: Callable[[], None]) -> int:
+    """How many functions, built-in ones as well, are called."""
+    profile = cProfile.Profile()
+    profile.runcall(work)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_a_store_in_a_store_and_names_beside_it_stay_where_they_belong() -> None:
+    names = ["a.zarr/.zgroup", "a.zarr/b.zarr/.zgroup", "a.zarr-x/.zgroup", "a/0/.zarray", "a-b/1.tif", "a.zarr/x/1"]
+    assert find_stores(names) == {
+        "a.zarr": ("a.zarr/.zgroup", "a.zarr/b.zarr/.zgroup", "a.zarr/x/1"), "a.zarr-x": ("a.zarr-x/.zgroup",),
+        "a/0": ("a/0/.zarray",),
+    }  # fmt: skip
+    assert find_stores([".zgroup", "0/.zarray", "b/c.tif"]) == {"": (".zgroup", "0/.zarray", "b/c.tif")}
+
+
+def test_an_odd_team_in_many_rows_is_counted(bench: Bench) -> None:
+    rows = "".join(f"{team},{case},f1,0.{case}\n" for case in range(1, 7) for team in ("good", "b\u200bd"))
+    bench.write("scores.csv", f"team,case,metric,value\n{rows}")
+    call = ["rank", "--scores", "scores.csv", "--output", "board", "--column", "f1:descending"]
+    assert "line 3, line 5, line 7 and 3 more: the team" in bench.run(*call)

@@ -119,6 +119,8 @@ def _whole_number(text: str, key: str) -> int:
 
 NRRD_MAGIC = b"NRRD000"
 NIFTI_MAGICS = (b"\x5c\x01\0\0", b"\0\0\x01\x5c", b"\x1c\x02\0\0", b"\0\0\x02\x1c", b"\x1f\x8b")  # sizes of headers
+NIFTI_HEADER_BYTES = 544  # of the larger kind, with the four bytes behind it
+MOST_EXTENSION_BYTES = 1 << 20  # before the pixels
 NRRD_HEADER_BYTES = 1 << 16
 MORE_THAN_HEADERS = 1 << 12  # bytes behind the least header that are enough to understand it
 
@@ -129,23 +131,44 @@ def peek_nifti(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 
     Raises InputFault (external-data, too-large), CutOff, Damaged; reading too-large, CutOff, Damaged.
     """
-    content = bytearray()
+    content, most = bytearray(), bytes_limit
+    bits = 0
     for chunk in streams.unbounded_chunks(stream, where):
+        before = len(content)
         content += chunk
+        if before < NIFTI_HEADER_BYTES <= len(content):
+            needed, bits = _nifti_bytes(bytes(content[:NIFTI_HEADER_BYTES]), where)
+            most = min(most, needed + PADDING_BYTES)
         if len(content) > bytes_limit:
             raise too_large(where, "more after decompression", bytes_limit)
-    head = bytes(content[:544])
+        if len(content) > most:
+            raise Damaged("more data than those of its pixels")
+    if len(content) < NIFTI_HEADER_BYTES:
+        _, bits = _nifti_bytes(bytes(content), where)
+    return _peek_copy(bytes(content), ".nii", "NiftiImageIO", where, bytes_limit, 348, max(bits // 8, 1))
+
+
+def _nifti_bytes(head: bytes, where: str) -> tuple[int, int]:
+    """Return how many bytes a NIfTI file needs for header, extensions and pixels, and the bits of a pixel.
+
+    Raises InputFault (external-data), CutOff, Damaged.
+    """
     if len(head) < 348:
         raise CutOff
     is_second = struct.unpack_from("<i", head)[0] == 540 or struct.unpack_from(">i", head)[0] == 540
     magic = head[4:8] if is_second else head[344:348]
     if magic in (b"ni1\0", b"ni2\0"):
         raise refused("external-data", where, wording="beside-header", what="an image file beside it")
-    if magic not in (b"n+1\0", b"n+2\0"):
+    if magic not in (b"n+1\0", b"n+2\0") or (is_second and len(head) < 540):
         raise Damaged("no NIfTI header")
     order = "<" if head[:1] in (b"\x5c", b"\x1c") else ">"
     (bits,) = struct.unpack_from(f"{order}h", head, 14 if is_second else 72)  # fewer where numbers are scaled
-    return _peek_copy(bytes(content), ".nii", "NiftiImageIO", where, bytes_limit, 348, max(int(bits) // 8, 1))
+    axes, *sides = struct.unpack_from(f"{order}8{'q' if is_second else 'h'}", head, 16 if is_second else 40)
+    (start,) = struct.unpack_from(f"{order}{'q' if is_second else 'f'}", head, 168 if is_second else 108)
+    if not 0 <= start <= MOST_EXTENSION_BYTES:
+        raise Damaged("pixels far behind the header")
+    pixels = math.prod(max(side, 1) for side in sides[: max(0, min(axes, 7))])
+    return max(int(start), NIFTI_HEADER_BYTES) + pixels * max(bits, 8) // 8, int(bits)
 
 
 def peek_nrrd(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
@@ -166,9 +189,14 @@ def peek_nrrd(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
         got = f"the encoding {quote(encodings[0].decode('latin-1'))}" if encodings else "no encoding"
         raise refused("unsupported-format", where, got=got, expected="raw or gzip")
     if encodings[0].lower() != b"raw":
-        data = inflated(data, bytes_limit, streams.GZIP)
+        sizes = re.findall(rb"^sizes *: *([0-9 ]+?) *\r?$", head, re.IGNORECASE | re.MULTILINE)
+        pixels = math.prod(map(int, sizes[0].split())) if len(sizes) == 1 else 0
+        most = min(bytes_limit, 8 * pixels + PADDING_BYTES)
+        data = inflated(data, most, streams.GZIP)
         if len(data) > bytes_limit:
             raise too_large(where, "more after decompression", bytes_limit)
+        if len(data) > most:
+            raise Damaged("more data than those of its pixels")
         head = re.sub(rb"^(encoding *: *)\S+", rb"\1raw", head, flags=re.IGNORECASE | re.MULTILINE)
     return _peek_copy(head + blank + data, ".nrrd", "NrrdImageIO", where, bytes_limit, len(head))
 
