@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import re
 import sys
@@ -103,13 +104,13 @@ def two_models(names: str) -> tuple[str, str, str]:
     return "reference", "first", "second"
 
 
-def test_several_models_stand_side_by_side_and_are_ranked(capsys):
-    printed = compared(capsys, *two_models("abcde"), "--report", "--output", "out")
+def test_several_models_stand_side_by_side_and_are_ranked_on_demand(capsys):
+    printed = compared(capsys, *two_models("abcde"), "--report", "--output", "out", "--ranking")
     assert "means over images, with 95 % intervals" in printed
-    assert "'second' is first of 2 models" in printed
+    assert "'second' sum of ranks" in printed
     assert "✓ 1.0000" in printed
     assert {path.name for path in Path("out").iterdir()} == {
-        "results", "leaderboard.csv", "leaderboard.json", "compare.html", "images.csv"
+        "results", "leaderboard.csv", "leaderboard.json", "compare.html", "images.csv", "differences.csv"
     }  # fmt: skip
     page = Path("out/compare.html").read_text()
     table = page.split('id="compared-scores"')[1].split("</table>")[0].replace("\u00a0", " ")
@@ -123,17 +124,69 @@ def test_several_models_stand_side_by_side_and_are_ranked(capsys):
 
 
 def test_a_comparison_fits_a_screen_and_has_the_numbers_of_the_field(capsys):
-    """Two models of four images: the table, two sentences, what was found; 30 lines at most. The ranking on demand."""
+    """Two models of four images: the tables, what was found; 40 lines at most. The ranking on demand."""
     printed = compared(capsys, *two_models("abcd"))
-    assert len(printed.splitlines()) <= 30
+    assert len(printed.splitlines()) <= 40
     scores = ("Detection: F1", "Threat score at IoU 0.5 ", "Threat score at IoU 0.5 to 0.95", "AJI")
     for row in (*scores, "Dice of the foreground", "pooled"):
         assert row in printed, row
     assert "covered" not in printed and "mean over images" in printed
-    assert "'second' is first of 2 models.\n'second' ranks first in all 4 images; 4 images are too few" in printed
+    assert "too few images" in printed and "first of" not in printed and "significant" not in printed
     assert "sum of ranks" not in printed.casefold() and "On common" not in printed
     ranked = compared(capsys, "reference", "first", "second", "--ranking")
     assert "1\u2002second" in ranked and len(ranked.splitlines()) > len(printed.splitlines())
+
+
+def eight_images(empty: str) -> None:
+    """Model ``sure`` finds all four nuclei, but none in some images; ``steady`` misses one in every image."""
+    for name in "abcdefgh":
+        put(f"reference/{name}.npy", FOUR)
+        put(f"steady/{name}.npy", THREE)
+        put(f"sure/{name}.npy", np.zeros_like(FOUR) if name in empty else FOUR)
+
+
+def test_the_difference_to_the_best_of_each_score_and_what_decides_it_are_told_and_no_winner(capsys):
+    """Without a nucleus in 2 of 8 images ``sure`` is behind in the mean, though it is ahead in six of them."""
+    eight_images("ab")
+    printed = compared(capsys, "reference", "steady", "sure", "--output", "out", "--report")
+    found = evaluation.compare("reference", ["steady", "sure"])
+    one = next(one for one in found.differences if one.score == "detection.f1")
+    assert (one.model, one.best, one.units, one.ahead) == ("sure", "steady", 8, 6)
+    assert one.difference == pytest.approx(6 / 8 - 6 / 7, abs=1e-6) and one.value == 0.75
+    told = "2 of 8 images without a nucleus in 'sure': without them it is ahead, Detection: F1 1.000 against 0.857"
+    assert one.decided_by == told
+    differences = np.array([-6 / 7] * 2 + [1 / 7] * 6)
+    signs = np.array(list(product((1, -1), repeat=8)))
+    as_extreme = np.abs(signs @ differences) >= abs(differences.sum()) - 1e-9
+    assert one.p_value >= as_extreme.mean() and not one.is_significant  # corrected for three scores
+    page = " ".join(html.unescape(re.sub("<[^>]+>", " ", Path("out/compare.html").read_text())).split())
+    for text in (" ".join(printed.split()), page):
+        assert "6 of 8" in text and "first" not in text.split("Beside the best")[1].split("Difference:")[0]
+    assert told.partition(",")[0] in page
+    rows = list(csv.DictReader(Path("out/differences.csv").read_text().splitlines()))
+    assert [row["score"] for row in rows] == [one.score for one in found.differences]
+    assert rows[0]["decided_by"] == told and float(rows[0]["difference"]) == one.difference
+    assert not Path("out/leaderboard.json").exists()
+
+
+def test_a_significant_difference_is_called_so_by_the_exact_test(capsys):
+    eight_images("")
+    found = evaluation.compare("reference", {"steady": "steady", "sure": "sure"})
+    assert {one.p_value for one in found.differences} == {2 / 2**8}
+    assert all(one.is_significant and one.model == "steady" and one.ahead == 0 for one in found.differences)
+    assert evaluation.compare("reference", "sure").differences == []
+
+
+def test_an_image_without_a_prediction_costs_the_same_in_the_mean_and_in_images_csv(capsys):
+    """A precision of nothing is the worst value, as in the mean that is shown; the pooled one is charged as well."""
+    eight_images("ab")
+    compared(capsys, "reference", "sure", "--output", "out")
+    rows = list(csv.DictReader(Path("out/images.csv").read_text().splitlines()))
+    found = evaluation.compare("reference", "sure")
+    for path in ("detection.f1", "detection.precision", "segmentation.iou", "panoptic.pq", "overlap.aji"):
+        values = [float(row[path]) for row in rows]
+        assert values[:2] == [0, 0] and np.mean(values) == found.value(path) == 0.75, path
+    assert found.value("detection.precision.pooled") == 0.75
 
 
 def test_another_iou_and_further_families(capsys):
@@ -647,7 +700,7 @@ def test_what_files_of_several_models_cannot_hold_is_told_once(own_demo, capsys)
     printed = compared(capsys, str(own_demo.challenge / "reference"), *map(str, models))
     (line,) = (line for line in printed.splitlines() if "lose pixels" in line)
     assert "which the files of 'finder' and 'namer' cannot hold: 151 of 315" in line
-    assert len(printed.splitlines()) <= 30
+    assert len(printed.splitlines()) <= 42
     assert "'finder' ranks first in all 4 patients; 4 patients are too few" in printed
     assert "[own-duplicates] prediction 'finder', case" in printed and "(also prediction 'namer', case" in printed
 

@@ -23,7 +23,7 @@ from processes import run_in_group
 from pydantic import BaseModel
 
 import evaluation
-from evaluation.board.verdict import METRIC_NAMES, metric_title
+from evaluation.board.titles import METRIC_NAMES, metric_title
 from evaluation.challenge import MATCHING_RULES, Challenge, FormatRules, preset_names, rules
 from evaluation.challenge.formats import FORMATS
 from evaluation.commands.main import run

@@ -139,7 +139,7 @@ def test_an_archive_of_a_board_beside_an_older_one_is_computed_again(published: 
 # --- entries that are scored and shown, and not ranked: the board of the others is the one without them ---------------
 
 
-PLAIN = ("teams", "columns", "stability", "methods", "units", "unit_names", "verdict", "common_nuclei", "not_ranked")
+PLAIN = ("teams", "columns", "stability", "methods", "units", "unit_names", "facts", "common_nuclei", "not_ranked")
 HEAD = "team,case,group,metric,value"
 
 
@@ -247,7 +247,7 @@ def test_of_scores_the_units_and_gaps_of_the_entry_touch_nobody(tmp_path: Path, 
 def test_all_entries_may_be_unranked(folder: Path, tmp_path: Path) -> None:
     leave_unranked(folder, "outliner", "finder", "namer")
     found = board_of(folder, "teams", "out", "--report")
-    assert found["verdict"] == ["No team is ranked."] and len(found["shown"]) == 3
+    assert found["facts"] == [] and len(found["shown"]) == 3
     path = scores(tmp_path, "scores", ["a,c,c,f1,0.5"])
     given = ["--column", "f1:descending", "--set", 'unranked=["a"]', "--output", str(tmp_path / "csv")]
     assert run(["rank", "--scores", str(path), *given]) == 2

@@ -553,18 +553,30 @@ def gappy(folder: Path, missing: str) -> dict[str, Any]:
     )
 
 
+def facts_in(document: dict[str, Any]) -> dict[str, str]:
+    return {fact["fact"]: f"{fact['value']} | {fact['rests_on']}" for fact in document["facts"]}
+
+
 def test_a_value_that_stands_in_the_place_of_a_missing_one_is_no_evidence(tmp_path: Path) -> None:
     """B is ahead only since A's missing values count as the worst: on the cases that both have A is the better one."""
     document = gappy(tmp_path, "worst")
-    verdict = " ".join(document["verdict"])
+    known = facts_in(document)
     assert [team["name"] for team in document["teams"]] == ["B", "A", "C"]
-    assert "'B' is first of 3 teams; 'A' lacks 14 of 30 values; these count as the worst." in verdict
-    assert "'B' is significantly better than 'C'; 'A' is significantly better than 'B'." in verdict
+    assert (
+        "in the cases that all have 'A' first; 'A' lacks 14 of 30 values, counted as the worst" in known["decided by"]
+    )
+    assert known["significance"].startswith(
+        "p = 0.0001 against 'A', in favour of 'A'; p = 0.0001 against 'C', significant"
+    )
     (pair,) = [of for of in document["columns"][0]["differences"] if (of["first"], of["second"]) == ("A", "B")]
     assert (pair["units"], pair["verdict"], pair["ahead"]) == (16, "better", 1)
     assert pair["p_value"] == 0.0001  # no drawn signs of 9,999 are as extreme as the observed ones
     # without the cases that A lacks, said of all; and without A, of which nothing is said
-    complete = "'A' is first of 3 teams; 14 of 30 cases in which a team lacks a value are left out for all."
-    verdict = gappy(tmp_path, "complete_cases")["verdict"]
-    assert verdict[0] == complete and "'A' is significantly better than 'B' and 'C'." in verdict
-    assert gappy(tmp_path, "unranked")["verdict"][0] == "'B' is first of 2 teams."
+    known = facts_in(gappy(tmp_path, "complete_cases"))
+    assert (
+        known["first"].startswith("'A' sum of ranks 1")
+        and "lacks 14 of 30 values, left out for all" in known["decided by"]
+    )
+    assert known["significance"].count(", significant") == 2
+    first = facts_in(gappy(tmp_path, "unranked"))["first"]
+    assert first.startswith("'B' sum of ranks 1 ('C' 2) | 2 teams, ") and first.endswith("1 entry not ranked")

@@ -31,7 +31,7 @@ from evaluation.challenge.rules import RankingRules
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 from evaluation.folders.demo import DemoPaths
 from evaluation.platform.phase import phase_of
-from evaluation.report.leaderboard import verdict_section
+from evaluation.report.leaderboard import ranking_section
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.score import Result, check_columns
 from nuclei_metrics.aggregation.units import is_empty
@@ -115,7 +115,7 @@ def test_it_is_said_who_stands_behind_and_why() -> None:
         "Teams without f.f1.pooled of at least 0.5 are ranked among themselves, behind the others."
     )
     document = leaderboard_document(board)
-    (table,) = [block for block in verdict_section(document).blocks if getattr(block, "anchor", "") == "floors"]
+    (table,) = [block for block in ranking_section(document).blocks if getattr(block, "anchor", "") == "floors"]
     assert table.note == "Teams without f F1 of at least 0.5 are ranked among themselves, behind the others."
     assert [(row[0], row[1].value, row[2].text) for row in table.rows] == [("team 0", 2, "0.1000")]
     assert document["ranking"]["require"] == [{"path": "f.f1.pooled", "at_least": 0.5}]

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from evaluation.board.audit import AuditView, audit_scores_in_file, weight_views
 from evaluation.board.board import build_board, rank_given, table_in_file
 from evaluation.board.document import Board, leaderboard_document
+from evaluation.board.facts import facts_of
 from evaluation.board.ranked_table import rank_table
 from evaluation.board.score_csv import ScoresInFile, rows_of_columns, table_of_rows
-from evaluation.board.verdict import verdict_sentences
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.commands import main as cli
 from evaluation.files.decoding.csv import read_table
@@ -180,19 +180,15 @@ def test_names_of_one_ranking_count_once_and_methods_that_cannot_decide_not_at_a
     board = rank_given(
         None, results=None, scores=path, columns=["pq:descending"], settings=["test=wilcoxon_holm"], unit="group"
     )
-    words = " ".join(verdict_sentences(leaderboard_document(board)))
-    assert f"All {len(board.methods)} methods of ranking agree on the first rank" in words
+    others = len(board.methods) - 1
+    assert f"in {others} of {others}" in [fact.value for fact in facts_of(leaderboard_document(board))]
 
 
-def test_a_verdict_counts_different_rankings_and_shared_first_places_apart() -> None:
+def test_a_fact_counts_different_rankings_and_shared_first_places_apart() -> None:
     """Ranks of A: 1, 1, 3; of B: 2, 2, 1; of C: 3, 3, 2, in one case each: sums 5, 5 and 8, medians 1, 2 and 3."""
     values = [[[0.9], [0.8], [0.1]], [[0.8], [0.7], [0.9]], [[0.1], [0.1], [0.5]]]
     document = leaderboard_document(ranked(score_table(values, units=(), by_unit=None)))
-    told = (
-        "The 3 methods of ranking give 2 different orders: only some of those who share the first rank "
-        "are first in 1 (median of ranks)."
-    )
-    assert any(told in sentence for sentence in verdict_sentences(document))
+    assert "in 1 of 2; 'team 0' in 1 (median of ranks)" in [fact.value for fact in facts_of(document)]
 
 
 # --- a team never gains by leaving a case out of a table of scores, whatever the values of all teams ------------------

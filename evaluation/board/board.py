@@ -366,6 +366,7 @@ def build_board(
     teams: tuple[document.TeamRow, ...] = ()
     methods: tuple[document.MethodPlaces, ...] = ()
     stability = document.BoardStability(0, rules.seed, "no-teams")
+    decided_by: tuple[document.Decision, ...] = ()
     if full and placed.teams:
         plain = full if placed is table else ranked_table.apply_method(placed, rules, tests)
         drawn = ranked_table.draw_samples(placed, rules, plain)
@@ -374,6 +375,8 @@ def build_board(
             together = tests.together.in_order(ranking.position)
         teams = document.team_rows(placed, rules, ranking, drawn, together, few=few)
         stability = document.board_stability(drawn, rules, placed)
+        leading = ranked_table.first_without(placed, rules, ranking.position)
+        decided_by = tuple(document.Decision(rule, names) for rule, names in leading.items())
         if len(teams) <= document.PAIRS_UP_TO:
             order = [placed.teams.index(team.name) for team in teams]
             by_method = ranked_table.places_by_methods(placed, rules, tests)
@@ -425,6 +428,7 @@ def build_board(
         stability=stability,
         findings=tuple(render_findings(findings)),
         gaps=document.board_gaps(placed, rules, unit_name),
+        decided_by=decided_by,
     )
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evaluation.board import ranked_table
+from evaluation.board.facts import facts_of
 from evaluation.board.matched_nuclei import Alike, CommonNuclei
-from evaluation.board.verdict import verdict_sentences
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.files.results.documents import ABSENT, PValue, as_json, csv_table, encoded
 from evaluation.findings import SUMMARY_LIMIT
@@ -213,7 +213,7 @@ class BoardStability:
 
 
 class _LackingTeam(NamedTuple):
-    """A team that lacks values: how many, in the column in which it lacks most."""
+    """A team that lacks values: how many, in all columns."""
 
     name: str
     lacking: int
@@ -224,7 +224,7 @@ class _BoardGaps:
     """Values that ranked teams lack, and others have.
 
     rule      what became of them: "worst" and "complete_cases" as in ``ranking.missing``, or "no-value"
-    left_out  how many of ``values`` are left out for all teams
+    values    of a team in all columns; ``left_out``: how many of them are left out for all teams
     """
 
     rule: str
@@ -240,6 +240,13 @@ class ScoreChange(NamedTuple):
     path: str
     before: float | None
     now: float | None
+
+
+class Decision(NamedTuple):
+    """A rule of the ranking without which other teams are first: "minimum", "weights" or "gaps"."""
+
+    rule: str
+    first: list[str]
 
 
 class Move(NamedTuple):
@@ -268,7 +275,7 @@ class OlderBoard(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Board:
-    """A leaderboard: the keys of leaderboard.json, but for the verdict.
+    """A leaderboard: the keys of leaderboard.json, but for the facts.
 
     challenge   its identity as in metrics.json; None if scores came from a table
     ranking     the table [ranking] as it was applied, and in words
@@ -292,6 +299,7 @@ class Board:
     stability: BoardStability
     findings: tuple[str, ...]
     gaps: _BoardGaps = ABSENT
+    decided_by: tuple[Decision, ...] = ()
     common_nuclei: CommonNuclei | None = None
     before: OlderBoard = ABSENT
     alike: Alike = field(default_factory=Alike)
@@ -450,17 +458,16 @@ def board_gaps(table: ScoreTable, rules: RankingRules, unit_name: str) -> _Board
     gaps, lacking = table.gaps, find_gaps(table).sum(axis=-1)
     values, left_out, rule = len(table.units), 0, "no-value"
     if gaps is not None:
-        lacking, values, left_out = gaps.lacking, gaps.values, int(gaps.left_out.max())
+        lacking, values, left_out = gaps.lacking, gaps.values, int(gaps.left_out.sum())
         rule = "worst" if rules.missing == "worst" else rule
     if table.by_unit is None or not lacking.any():
         return ABSENT  # type: ignore[no-any-return]
-    most = lacking.max(axis=1).tolist()
     return _BoardGaps(
         "complete_cases" if left_out else rule,
-        values,
+        values * len(table.columns),
         unit_name if values == len(table.units) else "cases",
         left_out,
-        [_LackingTeam(name, gap) for name, gap in zip(table.teams, most, strict=True) if gap],
+        [_LackingTeam(name, gap) for name, gap in zip(table.teams, lacking.sum(axis=1).tolist(), strict=True) if gap],
     )
 
 
@@ -481,7 +488,7 @@ def leaderboard_json(board: Board) -> str:
 def leaderboard_document(board: Board) -> dict[str, Any]:
     """Return the content of leaderboard.json. Names and paths are values, never keys, so they may hold anything."""
     document = encoded(replace(board, alike=ABSENT)) | {"ranking": dict(board.ranking)}
-    return {**document, "verdict": verdict_sentences(document)}
+    return {**document, "facts": encoded(facts_of(document))}
 
 
 def leaderboard_csv(board: Board) -> str:

@@ -107,6 +107,29 @@ def common_values(table: ScoreTable) -> ScoreTable:
     return table if table.gaps is None else replace(table, by_unit=table.gaps.by_unit)
 
 
+def first_without(table: ScoreTable, rules: RankingRules, position: Float64) -> dict[str, list[str]]:
+    """Name the teams that would be first without the minimum, with equal weights, and in the units that all have.
+
+    position  float64 (T,), the places as they are; what gives the same first rank is left out
+    """
+    varied = {}
+    if table.below_floor().any():
+        varied["minimum"] = replace(table, floors=(), at_least=(), floor_values=None)
+    if len(set(table.weights.tolist())) > 1:
+        varied["weights"] = replace(table, weights=np.ones(len(table.columns)))
+    if table.gaps is not None and rules.missing == "worst":
+        varied["gaps"] = methods.keep_complete_units(replace(common_values(table), gaps=None))
+    found = {}
+    for rule, other in varied.items():
+        places, _ = rank_table(other, rules)
+        if np.isnan(places).all():
+            continue
+        best = places == np.nanmin(places)
+        if (best != (position == np.nanmin(position))).any():
+            found[rule] = [name for name, is_first in zip(table.teams, best.tolist(), strict=True) if is_first]
+    return found
+
+
 def share_places(table: ScoreTable, rules: RankingRules, tests: ComparedTeams) -> methods.Ranking:
     """Rank the teams so that those which cannot be told apart share a place in a column (ex aequo).
 

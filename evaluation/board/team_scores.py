@@ -202,7 +202,7 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
     if not column.is_by_case(challenge):
         return values_of_units(challenge, details, column, "group")
     value = values_of_units(challenge, details, column, "case")
-    cases = _ordered_cases(challenge)
+    cases = ordered_cases(challenge)
     of_group = [value[[case.group == group for case in cases]] for group in groups_of(challenge)]
     known = [values[~np.isnan(values)] for values in of_group]
     return np.array([math.fsum(values.tolist()) / len(values) if len(values) else math.nan for values in known])
@@ -211,8 +211,8 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
 def values_of_units(
     challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn, kind: Literal["case", "group", "pooled"]
 ) -> Float64:
-    """Compute what each case (``_ordered_cases``) or group brings into the mean of a column; NaN: it is left out."""
-    metric, cases = column.metric, _ordered_cases(challenge)
+    """Compute what each case (``ordered_cases``) or group brings into the mean of a column; NaN: it is left out."""
+    metric, cases = column.metric, ordered_cases(challenge)
     names = [case.name for case in cases] if kind == "case" else groups_of(challenge)
     entries = [details[f"{kind}s"][name]["rules"][column.rule] for name in names]
     scores = _scores_of(
@@ -262,7 +262,7 @@ Tables = Callable[[str], CaseTable | None]
 ValuesOfUnits = Callable[["PlannedColumn", AggregationUnit], Float64]
 
 
-def _ordered_cases(challenge: Challenge) -> list[Case]:
+def ordered_cases(challenge: Challenge) -> list[Case]:
     """Sort the cases of a challenge as the rows of a table are."""
     return sorted(challenge.cases, key=lambda case: (case.group, case.name))
 
@@ -276,7 +276,7 @@ def columns_in_samples(
 ) -> Float64:
     """Compute each column in samples of groups, float64 (R, K), six decimals; NaN where it is undefined or not known.
 
-    values   what each case (in the order of ``_ordered_cases``) or group brings into the mean of a column
+    values   what each case (in the order of ``ordered_cases``) or group brings into the mean of a column
     tables   the table of all cases under a matching rule; None: it is not known
     weights  how often each sample has each group, whole numbers (R, G)
     """
@@ -284,7 +284,7 @@ def columns_in_samples(
     for rule in dict.fromkeys(column.rule for column in columns):
         of_rule = [k for k, column in enumerate(columns) if column.rule == rule]
         units = {k: _averaged_unit(challenge, columns[k]) for k in of_rule}
-        table = tables(rule) if "pooled" in units.values() else _bare_table(_ordered_cases(challenge))
+        table = tables(rule) if "pooled" in units.values() else _bare_table(ordered_cases(challenge))
         if table is None:
             continue
         known = [k for k in of_rule if units[k] and (units[k] != "pooled" or _is_known(columns[k], table, challenge))]
@@ -302,7 +302,7 @@ def _score_known(
     weights: Int16 | Int64,
 ) -> Float64:
     """Compute columns under one matching rule in samples of groups."""
-    cases = _ordered_cases(challenge)
+    cases = ordered_cases(challenge)
     groups, strata = (
         np.unique([getattr(case, name) for case in cases], return_inverse=True)[1] for name in ("group", "stratum")
     )
@@ -374,7 +374,7 @@ def stored_tables(challenge: Challenge, details: Mapping[str, Any], objects: Pat
 
     objects  its objects.csv; without it, or if it is of no use, there are no pairs, and no measures of them
     """
-    cases = _ordered_cases(challenge)
+    cases = ordered_cases(challenge)
 
     def table_of(rule: str) -> CaseTable:
         counts = [details["cases"][case.name]["rules"][rule]["counts"] for case in cases]
@@ -424,7 +424,7 @@ def _stored_pairs(challenge: Challenge, cases: Sequence[Case], rule: str, object
     )
 
 
-def _are_empty(counts: Mapping[str, Any]) -> bool:
+def are_empty(counts: Mapping[str, Any]) -> bool:
     """Say by its counts whether a case has nuclei in the reference and none in the prediction."""
     if "confusion_matrix" not in counts:  # numbers of nuclei only
         return bool(sum(counts["prediction"]) == 0 < sum(counts["reference"]))
@@ -439,7 +439,7 @@ def _bare_table(cases: Sequence[Case], details: Mapping[str, Any] | None = None,
     """
     entries = [details["cases"][case.name] for case in cases] if details else []
     missing = [not entry["submitted"] for entry in entries]
-    empty = [entry["submitted"] and _are_empty(entry["rules"][rule]["counts"]) for entry in entries]
+    empty = [entry["submitted"] and are_empty(entry["rules"][rule]["counts"]) for entry in entries]
     diagonal = np.array([np.hypot(case.height - 1, case.width - 1) for case in cases])
     spacing = np.array([np.nan if case.spacing_um is None else case.spacing_um for case in cases])
     rows, none, zeros = np.empty(0, np.int64), np.empty(0, np.int16), np.zeros(len(cases), np.int64)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.board.stored import Unranked
-from evaluation.board.verdict import NAMED_UP_TO, in_words, names_of
+from evaluation.board.titles import NAMED_UP_TO, in_words, names_of
 from evaluation.files.results import __version__
 from evaluation.files.results.documents import csv_table, encoded, number
 from evaluation.findings import counted, quote

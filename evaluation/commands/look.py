@@ -80,8 +80,6 @@ def compare(
     Formats, pairs of files, sizes and classes are detected; the rules are those of the preset 'recommended'. Several
     predictions are shown side by side.
     """
-    from evaluation.board.document import leaderboard_document
-    from evaluation.board.verdict import verdict_sentences
     from evaluation.folders.compare import compare_paths, model_names
 
     for path, option in ((reference, "REFERENCE"), *((path, "PREDICTIONS") for path in predictions)):
@@ -98,34 +96,35 @@ def compare(
             )
     except ChallengeBroken as broken:
         raise ReferenceBroken(*broken.findings) from None
+    from evaluation.folders.differences import differences_table
     from evaluation.report.skills import side_by_side
 
     if output is not None:
         with options.writing_to(output):
-            comparison.write(output)
+            comparison.write(output, ranking=ranking)
     page = (output or Path()) / "compare.html"
     if report:
         with options.writing_to(page.parent):
-            comparison.report(page)
+            comparison.report(page, ranking=ranking)
     screen.show_lines(comparison.about_classes)
     screen.show_lines(comparison.notes)
-    cases = comparison.challenge.cases
-    groups = len({case.group for case in cases})
-    units = "images" if groups == len(cases) else "patients"
+    groups, units = len({case.group for case in comparison.challenge.cases}), comparison.unit
     columns = {}
     for model, (result, mean) in comparison.documents.items():
         columns[model] = (result, mean)
         if len(comparison.results) <= MODELS_WITH_POOLED and groups > 1:
             columns[f"{model}, pooled"] = (result, "pooled")
     screen.show_block(side_by_side("", columns, what=f"mean over {units}" if groups > 1 else "score"))
-    if comparison.board is not None and ranking:
-        screen.show_sections(comparison.page(), "places", "common")
-    elif comparison.board is not None:
-        screen.show_lines(verdict_sentences(leaderboard_document(comparison.board), who="model", units=units)[:2])
+    if comparison.differences:
+        screen.show_block(differences_table(comparison.differences, units))
+    if ranking:
+        screen.show_sections(comparison.page(ranking=True), "places", "common")
     screen.show_findings(finding for finding in comparison.findings if finding.code != "classes-differ")
     if output is not None:
-        of_board, of_one = "leaderboard.json, leaderboard.csv, results/", "metrics.json, details.json, objects.csv"
-        screen.show_written(output, "images.csv", of_one if comparison.board is None else of_board)
+        of_one = "metrics.json, details.json, objects.csv"
+        of_board = "leaderboard.json, leaderboard.csv, " * ranking
+        of_several = f"differences.csv, {of_board}results/"
+        screen.show_written(output, "images.csv", of_one if len(comparison.results) == 1 else of_several)
     if report:
         click.echo(f"Page to open in a browser: {page}")
     if save_challenge is not None:
@@ -255,8 +254,12 @@ PRINTED = "-"
 @click.command()
 @click.argument("word", metavar="[CODE|PATH|WORD|presets]", required=False)
 @click.argument("preset", metavar="[PRESET]", required=False)
-@click.option("--schema", type=click.Choice((*DOCUMENTS, *SUBMITTED)), metavar="NAME",
-              help="Print the JSON Schema of a result (metrics.json, …) or of a submitted file (polygons_json, …).")
+@click.option(
+    "--schema",
+    type=click.Choice((*DOCUMENTS, *SUBMITTED)),
+    metavar="NAME",
+    help="Print the JSON Schema of a result (metrics.json, …) or of a submitted file (polygons_json, …).",
+)
 @click.option(
     "--all",
     "folder",

@@ -13,15 +13,18 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from evaluation.board.board import board_of_challenge, with_pairs
 from evaluation.board.document import Board, leaderboard_document
 from evaluation.board.stored import Unranked
-from evaluation.board.team_scores import plan_columns, tables_of_result, team_of_documents
-from evaluation.board.verdict import metric_title, names_of
+from evaluation.board.team_scores import ordered_cases, plan_columns, tables_of_result, team_of_documents
+from evaluation.board.titles import metric_title, names_of
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.files.decoding.pixels import TISSUE_SUFFIXES
 from evaluation.files.decoding.streams import plain_chunks
@@ -30,6 +33,13 @@ from evaluation.files.results.files import write_atomically
 from evaluation.findings import Finding, counted, fault, listed, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WrongUsage
 from evaluation.folders import made_challenge as challenges
+from evaluation.folders.differences import (
+    ModelDifference,
+    differences_csv,
+    differences_of,
+    differences_table,
+    of_images,
+)
 from evaluation.folders.hints import hints_about_files
 from evaluation.folders.look import look
 from evaluation.folders.made_challenge import ClassPlan, Party, Wanted, free_name, holds_points, safe_name
@@ -385,14 +395,14 @@ class Comparison:
     results   a ``Result`` for each prediction, by its name
     notes     what was found and assumed, in words
     findings  what is worth knowing: files without a partner, classes of one side, ...
-    board     the predictions ranked by the rules; None for one prediction
+    apart     predictions that cannot be ranked beside the others
     scenes    what is drawn of the images of each model on the page, by their names; may be empty
     """
 
     results: Mapping[str, Result]
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
-    board: Board | None = None
+    apart: tuple[str, ...] = ()
     scenes: Mapping[str, Mapping[str, Scene]] = field(default_factory=dict)
 
     @property
@@ -420,6 +430,36 @@ class Comparison:
             shown = ", ".join(f"{metric_title(path)} {value:.3f}" for path, value in values if value is not None)
             lines.append(f"  {model}: {shown or 'no nuclei'}")
         return "\n".join(lines)
+
+    @cached_property
+    def board(self) -> Board | None:
+        """The predictions ranked by the rules of the first ones; None for one prediction."""
+        challenge, results = self.challenge, self.results
+        if len(results) < 2 or challenge.ranking is None:
+            return None
+        columns = plan_columns(challenge, challenge.ranking.columns)
+        teams = [
+            team_of_documents(model, challenge, columns, one.metrics, one.details, tables=tables_of_result(one))
+            for model, one in results.items()
+            if model not in self.apart
+        ]
+        paths = [column.path for column in challenge.ranking.columns]
+        shown = [Unranked(model, "other-rules", NO_PLACE, _values_at(results[model], paths)) for model in self.apart]
+        board = board_of_challenge(challenge, challenge.ranking, teams, shown, ())
+        board = replace(board, units=board.units._replace(kind=self.unit))
+        with _objects_of(results) as objects:
+            return with_pairs(board, challenge, challenge.ranking, objects, alike=False)
+
+    @property
+    def unit(self) -> str:
+        """What means are over: "images", or "patients" if they have several."""
+        cases = self.challenge.cases
+        return "images" if len({case.group for case in cases}) == len(cases) else "patients"
+
+    @cached_property
+    def differences(self) -> list[ModelDifference]:
+        """Each model beside the best one in each main score that is shown; empty for one prediction."""
+        return differences_of(self.results, [row.path for row in self.rows()])
 
     @property
     def about_classes(self) -> list[str]:
@@ -472,35 +512,36 @@ class Comparison:
             score_figure({model: document for model, (document, _) in self.documents.items()}, AGGREGATION)
         )
 
-    def page(self) -> Page:
-        """The page that ``report`` writes."""
+    def page(self, *, ranking: bool = False) -> Page:
+        """The page that ``report`` writes; with the ranking of several models, if it is wanted."""
         from evaluation.report.folders import read_nuclei
         from evaluation.report.submission import comparison_page
 
         documents = self.details()
         with _objects_of(self.results) as paths:
             nuclei = {model: read_nuclei(path, documents[model]) for model, path in paths.items()}
-        cases = self.challenge.cases
         return comparison_page(
             documents,
-            None if self.board is None else leaderboard_document(self.board),
+            leaderboard_document(self.board) if ranking and self.board else None,
             nuclei,
             self.scenes,
             title=self.challenge.name,
             about_classes=self.about_classes,
-            unit="images" if len({case.group for case in cases}) == len(cases) else "patients",
+            differences=differences_table(self.differences, self.unit) if self.differences else None,
+            unit=self.unit,
         )
 
-    def report(self, path: Path | str) -> None:
+    def report(self, path: Path | str, *, ranking: bool = False) -> None:
         """Write a page with all models, to be opened in a browser. Needs the extra ``report``."""
         from evaluation.report.folders import write_page
 
-        write_page(self.page(), Path(path))
+        write_page(self.page(ranking=ranking), Path(path))
 
-    def write(self, folder: Path | str) -> None:
+    def write(self, folder: Path | str, *, ranking: bool = False) -> None:
         """Write metrics.json, details.json and objects.csv of each model, and images.csv with the scores of each image.
 
-        Of several models the files are in ``results/<name>/``, and the leaderboard is written as well.
+        Of several models the files are in ``results/<name>/``, with differences.csv, and with the leaderboard if it is
+        wanted.
         """
         from evaluation.board.board import write_board
 
@@ -508,20 +549,25 @@ class Comparison:
         taken: set[str] = set()
         for model, result in self.results.items():
             name = free_name(safe_name(model), taken)
-            result.write(folder if self.board is None else folder / "results" / name)
+            result.write(folder / "results" / name if len(self.results) > 1 else folder)
         write_atomically(folder / "images.csv", self.images_csv())
-        if self.board is not None:
+        if self.differences:
+            write_atomically(folder / "differences.csv", differences_csv(self.differences))
+        if ranking and self.board is not None:
             write_board(folder, self.board)
 
     def images_csv(self) -> str:
-        """A row for each model and image: its patient, and the scores that are shown, "" where one is undefined."""
-        documents = self.details()
+        """A row for each model and image: its patient, and the scores that are shown as they enter the mean.
+
+        So an image with nuclei for which nothing is predicted has the worst value; "" where one is undefined.
+        """
         paths = [row.path for row in self.rows()]
-        rows = [
-            [model, image.name, image.group, *(image.value(path) for path in paths)]
-            for model, document in documents.items()
-            for image in document.cases
-        ]
+        rows: list[list[object]] = []
+        for model, result in self.results.items():
+            values = np.stack([of_images(result, path) for path in paths])
+            texts = np.where(np.isnan(values), None, values).T.tolist()  # type: ignore[call-overload]
+            cases = ordered_cases(result.challenge)
+            rows += [[model, case.name, case.group, *text] for case, text in zip(cases, texts, strict=True)]
         return csv_table(["model", "image", "patient", *paths], rows)
 
 
@@ -536,25 +582,11 @@ def comparison_of(
 
     Models of other parties that cannot be compared in all of its columns have no place in it.
     """
-    apart = [model for other in parties[1:] if not parties[0].ranks(other) for model in other.models]
-    challenge = next(iter(results.values())).challenge
-    board = None
-    if len(results) > 1 and challenge.ranking is not None:
-        columns = plan_columns(challenge, challenge.ranking.columns)
-        ranked = {model: result for model, result in results.items() if model not in apart}
-        teams = [
-            team_of_documents(model, challenge, columns, one.metrics, one.details, tables=tables_of_result(one))
-            for model, one in ranked.items()
-        ]
-        paths = [column.path for column in challenge.ranking.columns]
-        shown = [Unranked(model, "other-rules", NO_PLACE, _values_at(results[model], paths)) for model in apart]
-        board = board_of_challenge(challenge, challenge.ranking, teams, shown, ())
-        with _objects_of(results) as objects:
-            board = with_pairs(board, challenge, challenge.ranking, objects, alike=False)
+    apart = tuple(model for other in parties[1:] if not parties[0].ranks(other) for model in other.models)
     reported = [*findings, *(_of_model(one, model, results) for model in results for one in results[model].findings)]
     if any(finding.code == "not-paired" for finding in findings):
         reported = [finding for finding in reported if finding.code != "missing-case-worst"]  # the same in other words
-    return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(reported)), board, scenes or {})
+    return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(reported)), apart, scenes or {})
 
 
 @contextmanager

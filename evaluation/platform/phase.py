@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from evaluation.board.rules import ranking_of
-from evaluation.board.verdict import short_titles
+from evaluation.board.titles import short_titles
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
 from evaluation.files.formats import format_of

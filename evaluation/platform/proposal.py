@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evaluation.board.rules import gameable_ranking, method_in_words
-from evaluation.board.verdict import metric_title
+from evaluation.board.titles import metric_title
 from evaluation.challenge import Challenge
 from evaluation.files.results import __version__
 from evaluation.findings import counted

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from evaluation.board.document import Board, leaderboard_document
 from evaluation.board.stored import all_metrics, read_board, read_details, read_document, read_metrics, read_objects
 from evaluation.board.teams import find_teams
-from evaluation.board.verdict import metric_title
+from evaluation.board.titles import metric_title
 from evaluation.challenge import Challenge
 from evaluation.files.decoding.csv import numbers_of
 from evaluation.files.results.documents import StudyFile, published_metrics

@@ -8,7 +8,9 @@ from operator import itemgetter
 
 import numpy as np
 
-from evaluation.board.verdict import Document, metric_title, short_titles, unit_of, verdict_sentences, why_no_samples
+from evaluation.board.facts import are_too_few, facts_of, why_no_samples
+from evaluation.board.titles import Document, metric_title, short_titles, unit_of
+from evaluation.files.results.documents import encoded
 from evaluation.findings import counted, percent
 from evaluation.report import page, tables
 from evaluation.report.figures import BOX_FROM, difference_figure, series_colour
@@ -36,7 +38,7 @@ def leaderboard_page(
     audit    the content of an audit.json of the same challenge: the ranks under other rules
     results  the content of the metrics.json of teams, by name: all their scores side by side
     """
-    sections = [verdict_section(document), *_moves_section(document)]
+    sections = [ranking_section(document), *_moves_section(document)]
     if of_skills := team_tables(document, results or {}):
         title_of_skills = "Detection, classification and segmentation"
         sections.append(page.Section("teams", title_of_skills, tuple(of_skills), folded=True))
@@ -79,18 +81,17 @@ def _labelled(document: Document, limit: int) -> list[tuple[str, Document]]:
     return list(zip(names[:limit], document["teams"][:limit], strict=True))
 
 
-# --- the verdict ------------------------------------------------------------------------------------------------------
+# --- the facts --------------------------------------------------------------------------------------------------------
 
 
-def verdict_section(document: Document) -> page.Section:
-    """Show the answer in words, the leaderboard itself, and one picture: how far the ranks can be trusted."""
-    verdict = " ".join(document.get("verdict") or verdict_sentences(document))
-    blocks: list[page.Block] = [page.Text((verdict,)), board_table(document)]
+def ranking_section(document: Document) -> page.Section:
+    """Show the facts, the leaderboard itself, and one picture: how far the ranks can be trusted."""
+    blocks: list[page.Block] = [facts_table(document), board_table(document)]
     if below := [team for team in document["teams"] if team.get("below_floor")]:
         blocks.append(_floor_table(document["ranking"]["require"], below))
     if document["not_ranked"]:
         blocks.append(unranked_table(document["not_ranked"]))
-    if any(team.get("places") for team in document["teams"]):
+    if any(team.get("places") for team in document["teams"]) and not are_too_few(document):
         blocks.append(_rank_figure(document))
     return page.Section("places", "Ranking", tuple(blocks))
 
@@ -144,6 +145,14 @@ def _change_cell(change: Document, text: Callable[[float | None], str]) -> page.
     return page.Cell(change["now"], now if before == now else f"{before} → {now}")
 
 
+def facts_table(document: Document) -> page.Block:
+    """Show what is known of the ranking, each with what it rests on."""
+    facts = document.get("facts") or encoded(facts_of(document))
+    if not facts:
+        return page.Text(("No team is ranked.",))
+    return tables.table_of("facts", "", ("fact", "value", "rests_on"), facts, sortable=False)
+
+
 def board_table(document: Document) -> page.Table:
     """List all teams with their values and ranks; the scores stand beside the names, so that a phone shows them."""
     teams, shown_only = document["teams"], document.get("shown", ())
@@ -154,7 +163,12 @@ def board_table(document: Document) -> page.Table:
         help[title] = f"{column['path']}, {better} is better{weight}; its rank in brackets"
     combined = COMBINED.get(document["ranking"]["method"], "mean rank")
     help[combined] = "of the ranks in the columns; lower is better"
-    if document["stability"]["undefined"] is None:
+    has_samples = document["stability"]["undefined"] is None and not are_too_few(document)
+    if has_samples and any("rank_set" in team for team in teams):
+        help["rank set"] = (
+            "1 + teams significantly better to all - teams significantly worse, over the columns together"
+        )
+    if has_samples:
         help["95 % of the ranks"] = "the middle 95 % of its ranks in bootstrap samples"
         help["first"] = "share of the bootstrap samples in which it is first"
 
@@ -172,6 +186,7 @@ def board_table(document: Document) -> page.Table:
             "team": page.Cell(team["name"], f"{place}{team['name']}"),
             **dict(zip(titles, map(in_column, team["columns"]), strict=True)),
             combined: tables.rank_cell(team.get("combined")),
+            "rank set": _rank_range(team.get("rank_set")),
             "95 % of the ranks": rank_interval(team),
             "first": tables.percent_cell(team.get("probability_of_first")),
         }
@@ -183,7 +198,10 @@ def board_table(document: Document) -> page.Table:
 
 
 def rank_interval(team: Document) -> page.Cell:
-    among = team.get("rank_interval")
+    return _rank_range(team.get("rank_interval"))
+
+
+def _rank_range(among: Document | None) -> page.Cell:
     return page.Cell(None) if among is None else page.Cell(among["low"], tables.rank_range(among["low"], among["high"]))
 
 
@@ -211,7 +229,7 @@ def standing_of(document: Document, name: str) -> list[page.Block]:
     if "position" in entry:
         words = f"Rank {tables.rank_text(entry['position'])} of {counted(len(teams), 'team')}"
         words += f", shared with {tables.name_some(entry['equal'])}" * bool(entry["equal"])
-        if (among := rank_interval(entry)).value is not None:
+        if (among := rank_interval(entry)).value is not None and not are_too_few(document):
             words += f"; rank {among.text} in at least 95 % of the bootstrap samples"
         words += "; below the minimum, so ranked behind the others" * bool(entry.get("below_floor"))
     records = []

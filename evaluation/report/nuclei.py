@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.board.verdict import metric_title
+from evaluation.board.titles import metric_title
 from evaluation.findings import counted
 from evaluation.report.figures import series_colour
 from evaluation.report.page import Axis, Block, Dot, Figure, Section, Series, Table, Text, Value, Widget

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from evaluation.board.stored import value_at
-from evaluation.board.verdict import Document
+from evaluation.board.titles import Document
 from evaluation.challenge import COUNTED
 from evaluation.report.tables import leaves_of
 from nuclei_metrics.metrics import FAMILIES

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from evaluation.board.stored import read_metrics
-from evaluation.board.verdict import metric_title
+from evaluation.board.titles import metric_title
 from evaluation.findings.errors import InputFault
 from evaluation.report.figures import series_colour
 from evaluation.report.page import Axis, Cell, Dot, Figure, Series, Table, Tone, Value

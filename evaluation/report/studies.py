@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 from evaluation.board.sensitivity import COMPARED_MEASURES, ONE_PIXEL, PERTURBATIONS
-from evaluation.board.verdict import Document, metric_title
+from evaluation.board.titles import Document, metric_title
 from evaluation.findings import counted, percent
 from evaluation.report import tables
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tone, Value, document_page

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.board.verdict import Document, metric_title, verdict_sentences
+from evaluation.board.titles import Document, metric_title
 from evaluation.challenge.matching_rules import rule_from
 from evaluation.findings import counted, percent, render_findings
-from evaluation.report.leaderboard import board_table, folded_sections
+from evaluation.report.leaderboard import board_table, facts_table, folded_sections
 from evaluation.report.nuclei import (
     NucleusTable,
     TeamNuclei,
@@ -438,35 +438,40 @@ def comparison_page(
     title: str,
     unit: str,
     about_classes: Sequence[str] = (),
+    differences: Table | None = None,
 ) -> Page:
     """Make the page of ``compare``: the scores of the models, the images, and folded below whatever else is known.
 
     results  of each model, with details.json
-    board    the content of leaderboard.json, of several models
+    board    the content of leaderboard.json, if several models are ranked
     nuclei   of each model, from objects.csv
     scenes   of each model by the name of the image; may be empty
     unit     what means are over, such as "images"
     about_classes  lines about classes that differ
+    differences    of the models in the main scores
     """
     first = next(iter(results.values()))
     caption = f"Mean over {unit}" if len(first.groups) > 1 else "Scores of the image"
     table = side_by_side(caption, {name: (result, "group_mean") for name, result in results.items()})
     answer = [Text(tuple(about_classes), "warning")] if about_classes else []
-    if board is None:
+    folded: list[Section] = []
+    if len(results) == 1:
         known = {"skills", "cases-section", *(("classes",) if len(first.classes) == 1 else ())}
         alone = submission_page(ReadResult(first))
         folded = [_of_images(replace(one, folded=True)) for one in alone.sections if one.anchor not in known]
-    else:
-        verdict = verdict_sentences(board, who="model", units=unit)
-        answer.append(Text((" ".join(verdict[:2]),)))
-        ranking = Section("places", "Ranking", (Text((" ".join(verdict),)), board_table(board)), folded=True)
+    elif board is not None:
+        ranking = Section("places", "Ranking", (facts_table(board), board_table(board)), folded=True)
         folded = [ranking, *(_of_images(section) for section in folded_sections(board) if section.anchor != "values")]
     images = counted(len(first.cases), "image")
     return Page(
         title,
         f"{counted(len(results), 'model')}, {images}",
         identify_document(first.metrics if board is None else board),
-        (Section("compared", "Scores", (*answer, table)), *_image_sections(results, nuclei, scenes), *folded),
+        (
+            Section("compared", "Scores", (*answer, table, *filter(None, [differences]))),
+            *_image_sections(results, nuclei, scenes),
+            *folded,
+        ),
     )
 
 

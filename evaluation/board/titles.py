@@ -1,0 +1,109 @@
+"""Names of metrics, columns, teams and units, as people read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.findings import quote
+
+Document = Mapping[str, Any]
+
+NAMED_UP_TO = 3  # teams, units, changes of the rules
+
+
+def names_of(names: Sequence[str], word: str = "and") -> str:
+    """List names in quotes in words, the first three of them.
+
+    >>> names_of(["A", "B", "C", "D"])
+    "'A', 'B', 'C' and 1 more"
+    """
+    return in_words([quote(name, 40) for name in names], word)
+
+
+def in_words(names: Sequence[str], word: str = "and") -> str:
+    rest = [f"{len(names) - NAMED_UP_TO:,} more"] if len(names) > NAMED_UP_TO else []
+    parts = [*names[:NAMED_UP_TO], *rest]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
+
+
+def unit_of(document: Document) -> str:
+    return str(document["units"]["kind"]).removesuffix("s")
+
+
+# --- names of metrics -------------------------------------------------------------------------------------------------
+
+
+METRIC_NAMES: Mapping[str, str] = {
+    "f1": "F1",
+    "macro_f1": "macro F1",
+    "iou": "IoU",
+    "dice": "Dice",
+    "pq": "PQ",
+    "sq": "SQ",
+    "rq": "RQ",
+    "aji": "AJI",
+    "mcc": "MCC",
+    "r2": "R² of counts",
+    "froc": "FROC",
+    "auroc": "AUROC",
+    "hausdorff": "Hausdorff distance",
+    "hausdorff95": "Hausdorff distance (95 %)",
+    "mean_absolute_error": "mean absolute error of counts",
+}
+# Families whose metrics have names of their own; of all others the family is named.
+FAMILIAR = ("classification", "segmentation", "panoptic", "counting", "curves", "thresholds", "distances")
+OF_DETECTION = ("f1", "precision", "recall")  # that classification has as well
+ALL_AGGREGATIONS = ("pooled", "group_mean", "case_mean", "stratum_mean", "worst_group", "worst_stratum")
+
+
+def metric_title(path: str) -> str:
+    """Name a metric by its path in metrics.json, with or without its aggregation.
+
+    >>> metric_title("detection.f1.group_mean"), metric_title("segmentation.iou_class_mean")
+    ('detection F1', 'IoU (class mean)')
+    >>> metric_title("classification.per_class.Epithelial.f1"), metric_title("classification.accuracy")
+    ('classification F1, Epithelial', 'accuracy')
+    >>> metric_title("segmentation.per_class.Epithelial.hausdorff95_px.pooled")
+    'Hausdorff distance (95 %), px, Epithelial'
+    >>> metric_title("thresholds.f1_iou50_95"), metric_title("segmentation.surface_dice_2px")
+    ('F1 at IoU 50–95 %', 'surface Dice at 2 px')
+    """
+    parts = path.split(".")
+    if parts[-1] in ALL_AGGREGATIONS:
+        parts.pop()
+    if not parts:
+        return path
+    family, *between, name = ["", *parts][-max(len(parts), 2) :]
+    name, ends = re.subn(r"_class_mean$", "", name)
+    name, halves = re.subn(r"_median$", "", name)
+    limit = re.search(r"_iou(\d+)(?:_(\d+))?$", name)
+    unit = re.search(r"_(\d*)(px|um)$", name)
+    name = name[: (limit or unit).start()] if limit or unit else name  # type: ignore[union-attr]
+    name = METRIC_NAMES.get(name, " ".join(METRIC_NAMES.get(word, word) for word in name.split("_")))
+    if limit:
+        name += f" at IoU {limit[1]}{('–' if len(limit[2]) > 1 else '.') + limit[2] if limit[2] else ''} %"
+    elif unit:
+        name += f" at {unit[1]} {unit[2]}" if unit[1] else f", {unit[2]}"
+    title = f"{name}{' (class mean)' * ends}{' (median)' * halves}"
+    if between[:1] == ["per_class"]:
+        title += f", {'.'.join(between[1:])}"
+    elif between:
+        title += " without classes" if between == ["binary"] else f", {'.'.join(between)}"
+    is_familiar = family in ("", *FAMILIAR) and not (family == "classification" and parts[-1] in OF_DETECTION)
+    return title if is_familiar else f"{family.replace('_', ' ')} {title}"
+
+
+def short_titles(paths: Sequence[str]) -> list[str]:
+    """Name metrics as headings side by side; where two are alike, by their paths.
+
+    >>> short_titles(["detection.f1.group_mean", "segmentation.hausdorff_px.group_mean"])
+    ['detection F1', 'Hausdorff distance, px']
+    >>> short_titles(["detection.f1.pooled", "detection.f1.case_mean"])
+    ['detection f1 pooled', 'detection f1 case mean']
+    """
+    titles = [metric_title(path) for path in paths]
+    if len(set(titles)) == len(titles):
+        return titles
+    return [path.replace(".", " ").replace("_", " ") for path in paths]
