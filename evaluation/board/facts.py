@@ -41,7 +41,7 @@ RUNNERS_UP = 2  # teams that the first one is tested against by name
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class _Fact:
     """A fact of a ranking: what it is of, the number in words, and what that rests on."""
 
     fact: str
@@ -49,7 +49,7 @@ class Fact:
     rests_on: str
 
 
-def facts_of(document: Document) -> list[Fact]:
+def facts_of(document: Document) -> list[_Fact]:
     """List the facts of the content of a leaderboard.json: only those with something to say."""
     if not document["teams"]:
         return []
@@ -60,7 +60,7 @@ def facts_of(document: Document) -> list[Fact]:
     return facts
 
 
-def leaders(document: Document) -> list[str]:
+def _leaders(document: Document) -> list[str]:
     teams = document["teams"]
     return [team["name"] for team in teams if team["position"] == teams[0]["position"]]
 
@@ -83,9 +83,9 @@ def are_too_few(document: Document) -> bool:
     return bool(tested) and max(column["units"] for column in tested) < tested[0]["least_units"]
 
 
-def _first(document: Document) -> Iterator[Fact]:
+def _first(document: Document) -> Iterator[_Fact]:
     """Who is first by which rule, and what the next ones have."""
-    teams, first = document["teams"], leaders(document)
+    teams, first = document["teams"], _leaders(document)
     method = document["ranking"]["method"]
     rule = COMBINED.get(method, f"mean rank, {method.replace('_', ' ')}")
 
@@ -102,24 +102,24 @@ def _first(document: Document) -> Iterator[Fact]:
         *([counted(document["units"]["number"], unit_of(document))] if document["units"]["number"] else []),
         *([f"{counted(without, 'entry', 'entries')} not ranked"] if without else []),
     ]
-    yield Fact("first", value, ", ".join(rests_on))
+    yield _Fact("first", value, ", ".join(rests_on))
 
 
-def _test(document: Document) -> Iterator[Fact]:
+def _test(document: Document) -> Iterator[_Fact]:
     """How the first team and the next ones differ over the columns together; or why nothing is tested."""
     columns = [column["significance"] for column in document["columns"] if column["significance"]]
     what = "significance" if len(document["columns"]) == 1 else "columns together"
     units, kind = document["units"]["number"], document["units"]["kind"]
     if not columns:
-        yield Fact(what, "not tested", f"only means are known, not the values of each {unit_of(document)}")
+        yield _Fact(what, "not tested", f"only means are known, not the values of each {unit_of(document)}")
         return
     least, most = columns[0]["least_units"], max(column["units"] for column in columns)
     if are_too_few(document):
         common = "common " if most < units else ""
         few = counted(most, f"{common}{unit_of(document)}", f"{common}{kind}")
-        yield Fact(what, "too few for the test", f"{few}; the test needs {least}")
+        yield _Fact(what, "too few for the test", f"{few}; the test needs {least}")
         return
-    together, first = document.get("together"), leaders(document)[0]
+    together, first = document.get("together"), _leaders(document)[0]
     if not together:
         return
     tested = {team["name"]: team for team in together["teams"]}
@@ -132,23 +132,23 @@ def _test(document: Document) -> Iterator[Fact]:
         if not end and p_value is not None and p_value <= level:
             end = f", in favour of {quote(other, 40)}"
         parts.append(f"{p_text(p_value)} against {quote(other, 40)}{end}")
-    yield Fact(what, "; ".join(parts), f"{_test_in_words(document)}; {most:,} {kind}")
+    yield _Fact(what, "; ".join(parts), f"{_test_in_words(document)}; {most:,} {kind}")
 
 
 def _test_in_words(document: Document) -> str:
     return TESTS[document["ranking"]["test"]].format(kind=document["units"]["kind"])
 
 
-def _columns(document: Document) -> Iterator[Fact]:
+def _columns(document: Document) -> Iterator[_Fact]:
     """In each column: the first team beside the best of the others, or beside the one that is best there."""
-    first = leaders(document)[0]
+    first = _leaders(document)[0]
     titles = short_titles([column["path"] for column in document["columns"]])
     for index, (title, column) in enumerate(zip(titles, document["columns"], strict=True)):
         if index < COLUMNS_UP_TO and column.get("differences"):
             yield from _column(document, title, column, index, first)
 
 
-def _column(document: Document, title: str, column: Document, index: int, first: str) -> Iterator[Fact]:
+def _column(document: Document, title: str, column: Document, index: int, first: str) -> Iterator[_Fact]:
     values = {team["name"]: team["columns"][index]["value"] for team in document["teams"]}
     if values[first] is None:
         return
@@ -179,14 +179,14 @@ def _column(document: Document, title: str, column: Document, index: int, first:
         )
         value += ", within the margin" * (pair["verdict"] == "equivalent")
     wins = f"{round(share * pair['units'], 1):g}"
-    yield Fact(title, value, f"mean difference over {counted(pair['units'], kind[:-1], kind)}; ahead in {wins}")
+    yield _Fact(title, value, f"mean difference over {counted(pair['units'], kind[:-1], kind)}; ahead in {wins}")
 
 
 def _signed(value: float) -> str:
     return f"{value:z.4f}".replace("-", "−")
 
 
-def _rank_set(document: Document) -> Iterator[Fact]:
+def _rank_set(document: Document) -> Iterator[_Fact]:
     """The ranks that the first team can have, with a guarantee for all teams together."""
     team, teams = document["teams"][0], len(document["teams"])
     ranks = team.get("rank_set")
@@ -194,16 +194,16 @@ def _rank_set(document: Document) -> Iterator[Fact]:
         return
     low, high = ranks["low"], ranks["high"]
     value = f"{quote(team['name'], 40)}: rank {low}" + (f" to {high}" if high != low else "") + f" of {teams}"
-    yield Fact(
+    yield _Fact(
         "rank set",
         value,
         f"{counted(low - 1, 'team')} significantly better, {counted(teams - high, 'team')} significantly worse",
     )
 
 
-def _methods(document: Document) -> Iterator[Fact]:
+def _methods(document: Document) -> Iterator[_Fact]:
     """Under how many other methods of ranking the same team is first."""
-    own, first = document["ranking"]["method"], set(leaders(document))
+    own, first = document["ranking"]["method"], set(_leaders(document))
     names = [team["name"] for team in document["teams"]]
     others = [entry for entry in document.get("methods") or () if entry["method"] != own]
     if not others:
@@ -219,10 +219,10 @@ def _methods(document: Document) -> Iterator[Fact]:
     value = f"in {same} of {len(others)}" + "".join(
         f"; {who} in {len(methods)} ({in_words(methods)})" for who, methods in sorted(against.items())
     )
-    yield Fact("first in other methods", value, "the same scores, other rules as they are")
+    yield _Fact("first in other methods", value, "the same scores, other rules as they are")
 
 
-def _decisions(document: Document) -> Iterator[Fact]:
+def _decisions(document: Document) -> Iterator[_Fact]:
     """What decides the first rank by itself: a minimum, weights, gaps, or one unit."""
     parts, kind = [], document["units"]["kind"]
     for decision in document.get("decided_by") or ():
@@ -242,7 +242,7 @@ def _decisions(document: Document) -> Iterator[Fact]:
         each = [f"{quote(team['name'], 40)} lacks {team['lacking']:,} of {gaps['values']:,} values" for team in lacking]
         parts.append(f"{in_words(each)}, {COUNTED_AS[gaps['rule']]}")
     if parts:
-        yield Fact("decided by", "; ".join(parts), rests_on)
+        yield _Fact("decided by", "; ".join(parts), rests_on)
 
 
 # --- samples ----------------------------------------------------------------------------------------------------------
