@@ -23,6 +23,7 @@ NAME = "nuclei-evaluation"
 WHEEL_FILE = f"{NAME.replace('-', '_')}-{__version__}-py3-none-any.whl"
 _PACKAGES = (evaluation, nuclei_metrics)
 _LITTER = (".pyc", ".pyo")
+_PROJECT = Path(evaluation.__path__[0]).parent / "pyproject.toml"  # only in a clone
 
 
 def wheel_files() -> dict[str, bytes]:
@@ -32,6 +33,8 @@ def wheel_files() -> dict[str, bytes]:
     files[f"{about}/METADATA"] = _metadata().encode()
     wheel = ["Wheel-Version: 1.0", f"Generator: {NAME}", "Root-Is-Purelib: true", "Tag: py3-none-any", ""]
     files[f"{about}/WHEEL"] = "\n".join(wheel).encode()
+    if _PROJECT.is_file():
+        files[f"{about}/LICENSE"] = _PROJECT.with_name("LICENSE").read_bytes()
     scripts = "".join(f"{name} = evaluation.__main__:main\n" for name in ("evaluation", NAME))
     files[f"{about}/entry_points.txt"] = f"[console_scripts]\n{scripts}".encode()
     rows = [f"{name},sha256={_digest(content)},{len(content)}" for name, content in sorted(files.items())]
@@ -53,10 +56,8 @@ def _digest(content: bytes) -> str:
 
 def _metadata() -> str:
     """Return the metadata of the wheel: that of the installed program, or made of pyproject.toml in a clone."""
-    (folder,) = map(Path, evaluation.__path__)
-    project = folder.parent / "pyproject.toml"
-    if project.is_file():
-        return _metadata_of(tomllib.loads(project.read_text("utf-8"))["project"])
+    if _PROJECT.is_file():
+        return _metadata_of(tomllib.loads(_PROJECT.read_text("utf-8"))["project"])
     try:
         return importlib.metadata.distribution(NAME).read_text("METADATA") or ""
     except importlib.metadata.PackageNotFoundError:
