@@ -453,3 +453,17 @@ def test_groups_are_drawn_inside_their_strata():
     rules = rules_of(stages="groups_in_strata")
     found = bootstrap(table, groups, [Column(0, "group")], evaluate, rules, strata=strata)[0]
     assert (found.low, found.high) == pytest.approx((0.6, 0.6))  # each stratum has one value, so all samples are alike
+
+
+def test_intervals_of_many_groups_are_those_of_the_central_limit_theorem():
+    rng = np.random.default_rng(7)
+    nuclei = rng.integers(5, 60, 900)
+    found = rng.binomial(nuclei, rng.beta(8, 2, 900))
+    recall, pooled = found / nuclei, found.sum() / nuclei.sum()
+    errors = recall.std(ddof=1) / 30, np.sqrt(((found - pooled * nuclei) ** 2).sum()) / nuclei.sum()
+    rules = Bootstrap(samples=2000, seed=1, level=0.95, method="by_groups", stages="groups")
+    columns = [Column(0, "case"), Column(0, "pooled")]
+    ends = bootstrap(table_of(found, nuclei), np.arange(900), columns, evaluate, rules)
+    for interval, estimate, error in zip(ends, (recall.mean(), pooled), errors, strict=True):
+        assert interval.high - estimate == pytest.approx(estimate - interval.low)
+        assert interval.high - estimate == pytest.approx(1.96 * error, rel=0.08)

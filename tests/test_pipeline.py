@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -27,11 +28,11 @@ from evaluation import (
 from evaluation.files.results.documents import as_json
 from evaluation.scoring import street as pipeline
 from evaluation.scoring.from_arrays import count_label_maps
-from evaluation.scoring.match import match_case
+from evaluation.scoring.match import CaseSides, match_case, match_cases
 from evaluation.scoring.measure import measure_cases
 from nuclei_metrics import measure
 from nuclei_metrics.instances.prepare import PreparedReference, apply_ignore_region, prepare_reference
-from nuclei_metrics.instances.runs import union_region
+from nuclei_metrics.instances.runs import empty_region, union_region
 from nuclei_metrics.model import Instances, LabelMaps, Outlines, Region
 from nuclei_metrics.model.instances import join_instances
 
@@ -431,6 +432,33 @@ def matched_and_spurious(policy: str, fraction: float | None, *boxes) -> tuple[i
     )
     found = next(iter(matched.matches.values())).prediction_index
     return len(found), np.delete(matched.table.prediction_area_px, found).tolist()
+
+
+def test_small_cases_matched_as_one_image_are_matched_as_each_alone():
+    """Of other sizes, with touching and overlapping nuclei of the reference, empty, and not submitted."""
+    rng = np.random.default_rng(5)
+    rules = [
+        {"name": "low", "rule": "iou_above", "threshold": 0.1, "class_aware": False, "ties": "first_pixel"},
+        {"name": "centre", "rule": "best_iou_centroid_inside", "class_aware": True, "ties": "first_pixel"},
+    ]
+    rules_of_challenge = challenge(matching={"rules": rules})
+    cases = []
+    for index, (height, width) in enumerate([(20, 30), (31, 17), (12, 44), (20, 30), (9, 9)]):
+        labels = rng.integers(0, 4, (2, -(-height // 4), -(-width // 5))).repeat(4, 1).repeat(5, 2)[:, :height, :width]
+        reference, prediction = (instances_from_labels(side, class_id=1) for side in labels)
+        if index == 3:
+            reference = join_instances([reference, instances_from_labels(labels[1] % 3, class_id=1)], (height, width))
+        submitted = None if index == 4 else prediction
+        prepared = PreparedReference(reference, empty_region())
+        cases.append(CaseSides(Case(str(index), "a", height, width), prepared, submitted))
+    for together, case in zip(match_cases(rules_of_challenge, cases), cases, strict=True):
+        alone = match_case(rules_of_challenge, case.case, case.reference, case.prediction)
+        tables = (together.table, *together.matches.values()), (alone.table, *alone.matches.values())
+        for one, other in zip(*tables, strict=True):
+            for field in fields(one):
+                assert getattr(one, field.name).tolist() == getattr(other, field.name).tolist()
+        assert together.submitted == alone.submitted
+        assert (together.kept is None) == (alone.kept is None)
 
 
 @pytest.mark.parametrize("policy, fraction, boxes, matched, spurious", [

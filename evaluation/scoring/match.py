@@ -267,7 +267,7 @@ def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: 
         if changes:
             raise
         twins = np.empty(0, np.int64)
-    copies = count_copies(prediction, twins)
+    copies = count_copies(prediction, twins) if len(twins) else 0
     reach = np.nanmax(prediction.centroids_yx() / case.shape_yx, initial=0)
     return SeenNuclei(case.name, nuclei, outside, len(twins), copies, prediction.point_yx is not None, float(reach))
 

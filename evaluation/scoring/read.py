@@ -310,6 +310,7 @@ def read_prediction(
     case: Case,
     content: Annotations | Sequence[CaseFile],
     begun: Sequence[BegunFile] = (),
+    side: Side | None = None,
 ) -> ReadPrediction:
     """The predicted instances of a case, from its files or from what shared files say of it.
 
@@ -317,7 +318,7 @@ def read_prediction(
 
     Raises InputFault with all faults.
     """
-    side = submission_side(challenge, files)
+    side = submission_side(challenge, files) if side is None else side
     content_read = content if isinstance(content, Annotations) else read_case(side, case, content, begun)
     if (counts := _counts_of(content_read.parts)) is not None:
         seen = SeenNuclei(case.name, int(counts.sum()))
@@ -344,16 +345,20 @@ def read_reference(
     challenge: Challenge,
     folder: Path,
     case: Case,
-    content: Annotations | None = None,
+    content: Annotations | Sequence[CaseFile] | None = None,
+    side: Side | None = None,
     *,
     with_geometry_report: bool = False,
 ) -> PreparedReference:
-    """The reference instances of a case, from its files or from what shared files say of it. Raises InputFault."""
-    side = reference_side(challenge, folder)
+    """The reference instances of a case, from its files or from what shared files say of it. Raises InputFault.
+
+    side   ``reference_side``, if it is known
+    """
+    side = reference_side(challenge, folder) if side is None else side
     rules = challenge.reference
     where = f"case {quote(case.name)}"
-    if content is None:
-        files = reference_files(challenge, folder, case)
+    if not isinstance(content, Annotations):
+        files = reference_files(challenge, folder, case) if content is None else content
         content = read_case(side, case, files)
         where = _where_of(case, files[0].name)
     if (counts := _counts_of(content.parts)) is not None:
@@ -599,13 +604,16 @@ class Store:
 store = Store()
 
 
-def kept_reference(challenge: Challenge, folder: Path, case: Case, rules: str) -> PreparedReference:
+def kept_reference(
+    challenge: Challenge, folder: Path, case: Case, rules: str, side: Side | None = None
+) -> PreparedReference:
     """``read_reference`` from the files of the case, as long as they have the same names, sizes, inodes and times.
 
     rules   ``rules_of_references``
     """
-    key = rules, str(folder), repr(case), file_states(folder, reference_files(challenge, folder, case))
-    return store.kept(key, partial(read_reference, challenge, folder, case))
+    files = reference_files(challenge, folder, case)
+    key = rules, str(folder), repr(case), file_states(folder, files)
+    return store.kept(key, partial(read_reference, challenge, folder, case, files, side))
 
 
 def rules_of_references(challenge: Challenge) -> str:

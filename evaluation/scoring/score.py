@@ -182,7 +182,11 @@ class Result:
         if public:
             names, metrics = self.challenge.publish, published_metrics(metrics, self.challenge)
             details = details if metrics == self.metrics else {**details, "metrics": self.metrics}
-        return {names.details: as_json(details), names.objects: self.objects, "metrics.json": as_json(metrics)}
+        return {
+            names.details: as_json(details, lines=("cases", "groups")),
+            names.objects: self.objects,
+            "metrics.json": as_json(metrics),
+        }
 
     def write(self, folder: Path | str, *, public: bool = False) -> None:
         """Write details.json, objects.csv and, last, metrics.json: where it is, all are. ``public`` as in ``texts``."""

@@ -32,6 +32,7 @@ from evaluation.scoring.read import (
     SLOW_FILES,
     BegunFile,
     ReadPrediction,
+    Side,
     begin_predictions,
     kept_reference,
     not_looked_at,
@@ -40,8 +41,10 @@ from evaluation.scoring.read import (
     read_reference,
     read_shared_reference,
     reference_files,
+    reference_side,
     rules_of_references,
     slow_files,
+    submission_side,
 )
 from evaluation.scoring.score import Result, check_columns, summarise
 from evaluation.scoring.workers import Job, Progress, Work, run_job
@@ -105,11 +108,12 @@ def score_cases(
 ) -> list[CaseOutcome]:
     """Decode, match and measure some cases: what one worker does at a time. Faults come back as data."""
     rules = rules_of_references(challenge)
+    sides = reference_side(challenge, folder), submission_side(challenge, files)
     read: list[_ReadSides | CaseOutcome] = []
     slow = 0
     with closing(begin_predictions(challenge, files, [(case.case, case.prediction) for case in inputs])) as begun:
         for case, of_case in zip(inputs, begun, strict=True):
-            read.append(_read_sides(challenge, folder, files, case, rules, of_case))
+            read.append(_read_sides(challenge, folder, files, case, rules, sides, of_case))
             slow += _slow_files_of(read[-1]) if isinstance(read[-1], CaseOutcome) else 0
             if slow >= SLOW_FILES:
                 break
@@ -151,7 +155,8 @@ def read_and_match(
     challenge: Challenge, folder: Path, files: SubmissionFiles, case: CaseInput, rules: str
 ) -> ReadCase | CaseOutcome:
     """Read and match one case, or say what is at fault. ``rules``: of references (``rules_of_references``)."""
-    read = _read_sides(challenge, folder, files, case, rules)
+    sides = reference_side(challenge, folder), submission_side(challenge, files)
+    read = _read_sides(challenge, folder, files, case, rules, sides)
     return read if isinstance(read, CaseOutcome) else _match_read(challenge, [read])[0]
 
 
@@ -161,6 +166,7 @@ def _read_sides(
     files: SubmissionFiles,
     case: CaseInput,
     rules: str,
+    sides: tuple[Side, Side],
     begun: Sequence[BegunFile] = (),
 ) -> _ReadSides | CaseOutcome:
     """Read both sides of a case, or say what is at fault. The prediction is decoded while the reference is read.
@@ -170,9 +176,9 @@ def _read_sides(
     """
     try:
         if case.reference is None:
-            reference = kept_reference(challenge, folder, case.case, rules)
+            reference = kept_reference(challenge, folder, case.case, rules, sides[0])
         else:
-            reference = read_reference(challenge, folder, case.case, case.reference)
+            reference = read_reference(challenge, folder, case.case, case.reference, sides[0])
     except InputFault as error:
         for file in begun:
             file.drop()
@@ -180,13 +186,13 @@ def _read_sides(
     prediction: ReadPrediction | None = None
     try:
         if case.prediction is not None:
-            prediction = read_prediction(challenge, files, case.case, case.prediction, begun)
+            prediction = read_prediction(challenge, files, case.case, case.prediction, begun, sides[1])
     except InputFault as error:
         return CaseOutcome(prediction_faults=error.findings)
     if prediction is None:
         return _ReadSides(CaseSides(case.case, reference, None), reference.findings)
-    sides = CaseSides(case.case, reference, prediction.instances, prediction.class_counts)
-    return _ReadSides(sides, (*reference.findings, *prediction.findings), prediction.seen)
+    of_case = CaseSides(case.case, reference, prediction.instances, prediction.class_counts)
+    return _ReadSides(of_case, (*reference.findings, *prediction.findings), prediction.seen)
 
 
 # --- what travels -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import io
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import reduce
 from itertools import chain, islice, repeat
 from operator import getitem
@@ -44,6 +44,7 @@ from nuclei_metrics.model import (
 )
 from nuclei_metrics.model.arrays import blocks
 from nuclei_metrics.model.counts import UNDEFINED_REASONS
+from nuclei_metrics.model.instances import RasterisationReport
 
 DECIMALS = 6
 Ranks = Mapping[tuple[str, ...], tuple[float | None, str | None]]  # a number, or None and the reason, by its path
@@ -257,13 +258,34 @@ def encoded(value: Any) -> Any:
     return list(map(encoded, value)) if isinstance(value, list | tuple) else value
 
 
-def as_json(document: Mapping[str, Any]) -> str:
-    """Strict JSON with sorted keys; the same bytes for the same content."""
-    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
-    return orjson.dumps(document, option=options).decode()
+def as_json(document: Mapping[str, Any], *, lines: Sequence[str] = ()) -> str:
+    """Write strict JSON with sorted keys; the same bytes for the same content.
+
+    lines   tables whose entries are a line each: thousands of entries are less than half as large
+
+    >>> print(as_json({"a": {"y": {"z": 1}, "x": [2, 3]}}, lines=["a"]), end="")
+    {
+      "a": {
+        "x": [2,3],
+        "y": {"z":1}
+      }
+    }
+    """
+    options = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+    of_lines = {
+        name: {key: orjson.Fragment(orjson.dumps(entry, option=options)) for key, entry in document[name].items()}
+        for name in lines
+    }
+    options |= orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    return orjson.dumps({**document, **of_lines}, option=options).decode()
 
 
 # --- details.json -----------------------------------------------------------------------------------------------------
+
+
+def _columns_of(record: RasterisationReport) -> dict[str, Any]:
+    """Return the fields of a record by name; ``asdict`` copies each value."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 COVERAGES = tuple(round(0.05 * step, 2) for step in range(1, 21))
@@ -300,7 +322,7 @@ def details_document(
                 "group": result.case.group,
                 "submitted": not result.missing,
                 "ignored_predictions": result.ignored_predictions,
-                "rasterisation": None if result.rasterisation is None else asdict(result.rasterisation),
+                "rasterisation": None if result.rasterisation is None else _columns_of(result.rasterisation),
                 "rules": rules["cases"][result.case.name],
             }
             for result in cases

@@ -231,6 +231,7 @@ def _worst_value(values: Sequence[float], better: Better) -> float:
 
 Method = Literal["percentile", "bca", "studentised", "by_groups"]
 FEWEST_GROUPS = 5  # of "by_groups": none below
+MANY_GROUPS, SAMPLES_OF_MANY = 400, 500  # from so many on moments of so many samples take the place of "studentised"
 FEW_GROUPS = 15  # below, the standard error of a pooled number is made from each sample without each of its groups
 DEFINED_SHARE = 0.9  # of the samples: with fewer, what is left is no longer a sample of the data set
 SPREAD_PART = 1e3  # times these: a spread below that is none
@@ -287,6 +288,7 @@ def bootstrap(
     number, method = int(groups.max()) + 1, rules.method
     if method == "by_groups":
         method = "studentised"
+    by_moments = method == "studentised" and number >= MANY_GROUPS
     if number == 1 or (rules.method == "by_groups" and number < FEWEST_GROUPS):
         return tuple(Interval(None, None, "one-group" if number == 1 else "few-groups") for _ in columns)
     of_case = evaluate_units(table, group_units(np.arange(len(groups))), evaluate)
@@ -301,16 +303,22 @@ def bootstrap(
         )
 
     samples: Iterable[Samples] = resample(
-        groups, samples=rules.samples, seed=rules.seed, stages=rules.stages, strata=stratum
+        groups,
+        samples=min(rules.samples, SAMPLES_OF_MANY) if by_moments else rules.samples,
+        seed=rules.seed,
+        stages=rules.stages,
+        strata=stratum,
     )
-    if method == "studentised":
+    if method == "studentised" and not by_moments:
         samples = list(samples)
     replicates = score(samples, None if rules.stages == "groups_and_cases" else of_group)
-    of_data = [everything(groups)] if method == "percentile" else _leave_one_out(groups)
+    of_data = [everything(groups)] if method == "percentile" or by_moments else _leave_one_out(groups)
     estimate, jackknife = np.split(score(of_data), [1])
     estimate = estimate[0]
     if method == "percentile":
         ends = percentile_interval(replicates, rules.level)
+    elif by_moments:
+        ends = _clipped(_moments_interval(replicates, estimate, rules.level), columns)
     elif method == "bca":
         ends = bca_interval(replicates, estimate, jackknife, rules.level)
     else:
@@ -326,8 +334,7 @@ def bootstrap(
         if number < FEW_GROUPS and rules.stages == "groups" and pooled.any():
             errors[:, pooled] = nested_jackknife(weights, groups, score)[:, pooled]
         ends = studentised_interval(replicates, estimate, errors[:-1], errors[-1], rules.level)
-        bounds = np.array([column.bounds for column in columns]).reshape(-1, 2)
-        ends = np.clip(ends, bounds[:, :1], bounds[:, 1:])
+        ends = _clipped(ends, columns)
     often = _often_defined(replicates)
     return tuple(interval_of(ends[k], float(estimate[k]), bool(often[k])) for k in range(len(columns)))
 
@@ -392,6 +399,26 @@ def bca_interval(replicates: Float64, estimate: Float64, jackknife: Float64, lev
     ends = _quantiles(replicates, scipy.special.ndtr(bias + score / stretch))
     ends[~inside] = np.nan
     return ends
+
+
+def _moments_interval(replicates: Float64, estimate: Float64, level: float) -> Float64:
+    """Compute the normal interval, float64 (K, 2): the estimate ± z standard deviations of its replicates, (S, K).
+
+    Of many groups it is as good as the studentised one, and needs a quarter of the samples and no jackknife. Efron &
+    Tibshirani 1993, section 13.2.
+    """
+    defined = ~np.isnan(replicates)
+    number = defined.sum(axis=0)
+    mean = np.where(defined, replicates, 0.0).sum(axis=0) / np.maximum(number, 1)
+    squares = (np.where(defined, replicates - mean, 0.0) ** 2).sum(axis=0)
+    reach = scipy.special.ndtri((1 + level) / 2) * np.sqrt(squares / np.maximum(number - 1, 1))
+    return np.stack([estimate - reach, estimate + reach], axis=1)
+
+
+def _clipped(ends: Float64, columns: Sequence[Column]) -> Float64:
+    """Return the ends of the interval of each column, inside the range of its metric."""
+    bounds = np.array([column.bounds for column in columns]).reshape(-1, 2)
+    return np.clip(ends, bounds[:, :1], bounds[:, 1:])
 
 
 def studentised_interval(

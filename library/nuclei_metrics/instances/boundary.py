@@ -247,7 +247,7 @@ def without(start: Int64, stop: Int64, inner_start: Int64, inner_stop: Int64) ->
 
 def merged(lists: Sequence[Int64]) -> Int64:
     """Merge several ascending lists into one, by a stable sort."""
-    return np.sort(np.concatenate(lists), kind="stable")
+    return np.sort(np.concatenate(lists))
 
 
 def _points_of_pieces(lists: list[_BoundaryRuns], entries: int) -> Boundaries:

@@ -389,7 +389,7 @@ def _toggles(slot: Int64, column: Float64, width: int, rays: int) -> Int64:
 
 def _runs_between_toggles(keys: Int64) -> tuple[Int64, Int64]:
     """Positions at which the number of toggles so far is odd for either ray, as runs. Every row has an even number."""
-    keys = np.sort(keys, kind="stable")  # it merges what ascends: the edges of a ring go down and up
+    keys = np.sort(keys)
     position = keys >> 2
     state = np.bitwise_xor.accumulate(keys.astype(np.uint8) & BOTH)
     settled = np.flatnonzero(np.diff(position, append=-1))  # behind all toggles of a position

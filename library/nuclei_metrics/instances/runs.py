@@ -65,7 +65,7 @@ def cover_depth(start: Int64, stop: Int64) -> Cover:
     >>> cover.start.tolist(), cover.stop.tolist(), cover.depth.tolist()
     ([0, 2, 5], [2, 5, 9], [1, 2, 1])
     """
-    start, stop = np.sort(start, kind="stable"), np.sort(stop, kind="stable")  # made of sorted pieces
+    start, stop = np.sort(start, kind="stable"), np.sort(stop)  # made of sorted pieces
     edge = distinct(np.concatenate([start, stop]))
     depth = np.searchsorted(start, edge, "right") - np.searchsorted(stop, edge, "right")
     inside = np.flatnonzero(depth)  # the last edge has depth 0
@@ -160,7 +160,7 @@ def _stable_order(values: Int64) -> tuple[Int64, Int64]:
     numbered = values << bits
     for block in blocks(len(values)):
         numbered[block] |= np.arange(block.start, block.stop)
-    numbered.sort(kind="stable")
+    numbered.sort()
     order = numbered & ((1 << bits) - 1)
     numbered >>= bits
     return order, numbered

@@ -148,7 +148,7 @@ def _sum_by_key(key: Int64, value: Int64) -> tuple[Int64, Int64]:
     bits = int(value.max()).bit_length()
     if int(key.max()).bit_length() + bits < 64:
         packed = (key << bits) | value
-        packed.sort(kind="stable")
+        packed.sort()
         key, value = packed >> bits, packed & ((1 << bits) - 1)
     else:
         order = np.argsort(key, kind="stable")

@@ -254,7 +254,7 @@ def _best_sums(units: Units, quality: Int64, case: Int64, wanted: Int64) -> Floa
     ranking, best_first = rank(case[order], units), quality[order]
     last = best_first[ranking.find(np.maximum(wanted - 1, 0))]  # the quality of the last one that is wanted
     last = np.where(ranking.number < wanted, 0, last)
-    line = np.sort(case * (ONE + 1) + (ONE - quality), kind="stable")  # case by case, in each the best first
+    line = np.sort(case * (ONE + 1) + (ONE - quality))  # case by case, in each the best first
     upper, lower = (np.concatenate([[0], np.cumsum(half)]) for half in np.divmod(ONE - line % (ONE + 1), HALF))
     unit, times = np.repeat(np.arange(len(wanted)), np.diff(weights.indptr)), weights.data
     base = np.arange(weights.shape[1]) * (ONE + 1)

@@ -325,14 +325,35 @@ def count_tops(runs: LabelRuns, labels: Sequence[int]) -> Int64:
     return np.bincount(np.searchsorted(labels, runs.value[is_top]), minlength=len(labels))
 
 
+_FEW_LINKS = 4096  # which take less time than the import of scipy.sparse
+
+
+def _connect(left: Int64, right: Int64, nodes: int) -> Integers:
+    """Return a number for each node, equal for nodes that links connect, (nodes,)."""
+    if len(left) > _FEW_LINKS:
+        import scipy
+
+        graph = scipy.sparse.coo_array((np.ones(len(left), np.int8), (left, right)), shape=(nodes, nodes))
+        region: Integers = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
+        return region
+    first = list(range(nodes))  # of the nodes that are known to be connected, or one on the way to it
+    for one, other in zip(left.tolist(), right.tolist(), strict=True):
+        while first[one] != one:
+            one = first[one]
+        while first[other] != other:
+            other = first[other]
+        first[max(one, other)] = min(one, other)
+    for node in range(nodes):
+        first[node] = first[first[node]]
+    return np.array(first, np.int64)
+
+
 def count_regions(runs: LabelRuns) -> int:
     """Number of 8-connected regions of the pixels that are not 0, whatever their values.
 
     >>> count_regions(runs_of(np.array([[1, 0, 0, 1], [0, 1, 0, 1]])))
     2
     """
-    import scipy  # most commands count no regions
-
     width = runs.shape_yx[1]
     stride = width + 2  # a run that looks one pixel to each side does not reach the next row
     regions = 0  # that are closed: they do not reach the last row that was looked at
@@ -348,11 +369,9 @@ def count_regions(runs: LabelRuns) -> int:
         # Nodes are runs; behind them come the regions of the row above, which have joined further up.
         links = [beside, above, np.arange(len(region_above))], [beside + 1, below, len(start) + region_above]
         edges = np.concatenate(links[0]), np.concatenate(links[1])
-        nodes = len(start) + len(distinct(region_above))
-        graph = scipy.sparse.coo_array((np.ones(len(edges[0]), np.int8), edges), shape=(nodes, nodes))
-        components, region = scipy.sparse.csgraph.connected_components(graph, directed=False)
+        region = _connect(*edges, len(start) + len(distinct(region_above)))
         last = len(start_above) + np.searchsorted(row, row[-1])
         start_above, stop_above = start[last:], stop[last:]
         reaching, region_above = np.unique(region[last : len(start)], return_inverse=True)
-        regions += int(components) - len(reaching)
+        regions += len(distinct(region)) - len(reaching)
     return regions + len(distinct(region_above))

@@ -162,7 +162,7 @@ def merge_runs(start: Int64, stop: Int64) -> tuple[Int64, Int64]:
     """
     if len(start) == 0:
         return start, stop
-    start, stop = np.sort(start, kind="stable"), np.sort(stop, kind="stable")  # made of sorted pieces
+    start, stop = np.sort(start, kind="stable"), np.sort(stop)  # made of sorted pieces
     gap = start[1:] > stop[:-1]
     return start[np.concatenate([[True], gap])], stop[np.concatenate([gap, [True]])]
 
