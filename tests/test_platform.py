@@ -257,6 +257,7 @@ def test_a_kit_holds_the_program_its_schema_and_an_example_algorithm(phase: Path
     said(capsys, "kit", "--challenge", phase, "--output", kit)
     guide = (kit / "GUIDE.md").read_text()
     assert f"pipx install ./{WHEEL_FILE}" in guide and "A container with an algorithm." in guide
+    assert "`example_algorithm/` is a baseline" in guide
     assert "{case}.tif" not in guide and "ZIP of it" not in guide
     assert json.loads((kit / "submission.schema.json").read_text()) == json_schema("polygons_json")
     capsys.readouterr()

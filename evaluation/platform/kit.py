@@ -113,9 +113,16 @@ def _guide(challenge: Challenge, files: Sequence[str], source: str, more: Sequen
     """
     rules = challenge.submission
     schema = f" `{SCHEMA_FILE}` is the JSON Schema of such a file." if SCHEMA_FILE in more else ""
+    algorithm = ""
+    if f"{ALGORITHM_FOLDER}/" in more:
+        algorithm = (
+            f"`{ALGORITHM_FOLDER}/` is a baseline to start from: `inference.py` reads the input and writes the output, "
+            "and its Dockerfile makes the container."
+        )
     sections = [
         f"# {challenge.name}: how to hand in",
         _what_to_hand_in(challenge, files),
+        algorithm,
         "## Classes\n\n" + "\n".join(_class_lines(challenge)),
         _how_numbers_are_meant(rules),
         "## Check it before you submit\n\n"
