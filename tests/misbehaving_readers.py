@@ -72,6 +72,14 @@ def compute_forever(streams: Sequence[BinaryIO]) -> Iterator[Any]:
         pass
 
 
+def compute(streams: Sequence[BinaryIO]) -> Iterator[Any]:
+    """Use more than a quarter of a second of processor time."""
+    began = time.process_time()
+    while time.process_time() - began < 0.3:
+        pass
+    yield None
+
+
 def wait_forever(streams: Sequence[BinaryIO]) -> Iterator[Any]:
     time.sleep(1000)
     yield None

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -25,7 +26,7 @@ from typing import Any
 import misbehaving_readers
 import numpy as np
 import pytest
-from every_format import write_challenge
+from every_format import CASES, write_challenge
 from signals import fields_of, left_of
 
 from evaluation.files.decoding import guard
@@ -34,7 +35,7 @@ from evaluation.files.decoding.plain_values import from_plain, to_plain
 from evaluation.files.system import MemoryLeft, confinement
 from evaluation.files.system.confinement import missing_here
 from evaluation.findings.errors import InputFault, NoRoomBeside, SubmissionRejected
-from evaluation.scoring import executors
+from evaluation.scoring import executors, read
 from evaluation.scoring.pool import Pool, ProcessPool
 from evaluation.scoring.street import check_submission, score_submission
 from evaluation.scoring.workers import Work, run_on
@@ -429,6 +430,32 @@ def test_after_some_files_that_are_too_slow_nothing_more_is_decoded(tmp_path, mo
             files = f"{most} file{'s' * (most > 1)}"
             line = f"[too-slow] submission: after {files} that took too long, {3 - most} of 3 cases not looked at"
             assert rest == ([f"{line}; expected files that are read in time."] if most < 3 else [])
+
+
+@pytest.mark.parametrize(("kind", "workers"), [("label_image class map tif", 2), ("aperio_xml", 1)])
+def test_the_files_of_a_submission_share_a_budget_of_processor_time(tmp_path, monkeypatch, kind, workers):
+    """Where it is spent, nothing more is decoded; how many cases were not looked at is said."""
+    challenge, submission = write_challenge(kind, tmp_path)
+    assert read.seconds_for(CASES) == 100
+    slides = [replace(case, height=5000, width=4000) for case in CASES]
+    assert read.seconds_for(slides * 4) == 12 * (10 + 2)
+    monkeypatch.setattr(read, "LEAST_SECONDS", 1e-9)
+    _, checked = check_submission(challenge, submission, workers=workers)
+    with pytest.raises(SubmissionRejected) as rejected:
+        score_submission(challenge, submission, workers=workers)
+    for findings in (checked, rejected.value.findings):
+        (line,) = map(str, findings)
+        assert line.startswith("[too-slow] submission: more than 1e-09 s of processor time to be decoded, all files ")
+        assert re.search(r"together, [12] of 3 cases not looked at; expected files that are read in less\.", line)
+
+
+def test_the_processor_time_of_a_decoder_is_measured_from_outside():
+    before = guard.seconds_of("busy")
+    ask("compute", owner="busy")
+    assert guard.seconds_of("busy") - before > 0.2
+    waited = guard.seconds_of("a")
+    ask("slowly")
+    assert guard.seconds_of("a") - waited < 1  # it sleeps for two
 
 
 NO_PROCESS = """

@@ -20,7 +20,7 @@ import numpy as np
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.formats import filled
 from evaluation.files.decoding.annotations import Annotations, Collection, library_faults
-from evaluation.files.decoding.guard import MOST_FILES
+from evaluation.files.decoding.guard import MOST_FILES, PIXELS_PER_SECOND, seconds_of
 from evaluation.files.formats import (
     OpenFile,
     Request,
@@ -47,6 +47,8 @@ SUFFIX_LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imag
 MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd")
 _TOGETHER = MOST_FILES, 1 << 23, 1 << 24  # files, their pixels and bytes: as many are decoded with one request
 SLOW_FILES = 3  # of a submission that take too long to be decoded; then nothing more of it is decoded
+# Processor time for all files of a submission: of each image of so many px or more, and at least for all.
+SECONDS_OF_IMAGE, PIXELS_OF_IMAGE, LEAST_SECONDS = 10, 1_000_000, 100
 
 
 @dataclass(frozen=True)
@@ -113,14 +115,18 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: Sequence
     """
     read: list[Annotations] = []
     faults: list[Finding] = []
+    before = seconds_of(side.owner)
     for index, file in enumerate(files):
         try:
             read.append((begun[index] if index < len(begun) else BegunFile(side, case, file)).finish())
         except InputFault as error:
             faults += error.findings
             if (slow := slow_files(faults)) >= SLOW_FILES:
-                faults += not_looked_at(f"case {quote(case.name)}", index + 1, len(files), "files", slow)
+                faults += not_looked_at(f"case {quote(case.name)}", index + 1, len(files), "files", slow=slow)
                 break
+        if side.owner and seconds_of(side.owner) - before > (seconds := seconds_for([case])):
+            faults += not_looked_at(f"case {quote(case.name)}", index + 1, len(files), "files", seconds=seconds)
+            break
     if faults:
         raise InputFault(*faults)
     if len(read) == 1:
@@ -184,11 +190,25 @@ def slow_files(faults: Sequence[Finding]) -> int:
     return sum(finding.code == "too-slow" for finding in faults)
 
 
-def not_looked_at(where: str, done: int, number: int, what: str, slow: int) -> list[Finding]:
-    """Tell that files or cases were not decoded because earlier ones took too long; nothing if all were decoded."""
+def seconds_for(cases: Sequence[Case]) -> int:
+    """Return the processor time that all files of a submission may take together."""
+    pixels = [case.height * case.width for case in cases]
+    of_images = (SECONDS_OF_IMAGE * min(1.0, px / PIXELS_OF_IMAGE) + px / PIXELS_PER_SECOND for px in pixels)
+    return max(LEAST_SECONDS, int(sum(of_images)))
+
+
+def not_looked_at(where: str, done: int, number: int, what: str, *, slow: int = 0, seconds: int = 0) -> list[Finding]:
+    """Tell that files or cases were not decoded because earlier ones took too long; nothing if all were decoded.
+
+    slow     how many files took too long
+    seconds  that all files may take together, if they took more
+    """
     if done == number:
         return []
-    return [fault("too-slow", where, wording="not-looked-at", rest=number - done, number=number, what=what, slow=slow)]
+    words: dict[str, Any] = {"rest": number - done, "number": number, "what": what}
+    if slow < SLOW_FILES:
+        return [fault("too-slow", where, wording="all-together", seconds=seconds, **words)]
+    return [fault("too-slow", where, wording="not-looked-at", slow=slow, **words)]
 
 
 def _where_of(case: Case, name: str) -> str:
@@ -217,7 +237,7 @@ class SharedCases:
 def read_shared(side: Side, cases: Sequence[Case], files: Sequence[CaseFile]) -> SharedCases:
     """Read the files that hold all cases: one, or one for each class."""
     keys = {side.rules.key_of(case): case for case in cases}
-    shared = SharedCases()
+    shared, before = SharedCases(), seconds_of(side.owner)
     for index, file in enumerate(files):
         where = quote(file.name, 120)
         try:
@@ -235,8 +255,11 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[CaseFile]) ->
         except InputFault as error:
             shared.faults += error.findings
             if (slow := slow_files(shared.faults)) >= SLOW_FILES:
-                shared.faults += not_looked_at("files of all cases", index + 1, len(files), "files", slow)
+                shared.faults += not_looked_at("files of all cases", index + 1, len(files), "files", slow=slow)
                 break
+        if side.owner and seconds_of(side.owner) - before > (seconds := seconds_for(cases)):
+            shared.faults += not_looked_at("files of all cases", index + 1, len(files), "files", seconds=seconds)
+            break
     return shared
 
 

@@ -12,15 +12,18 @@ works on which cases, how many of them and when, is left to ``execution``: what 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from evaluation.challenge import Challenge
 from evaluation.files.decoding.annotations import Annotations
+from evaluation.files.decoding.guard import seconds_of
 from evaluation.files.submission import SubmissionFiles
 from evaluation.findings import Finding, fault, wording_of
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
@@ -43,6 +46,7 @@ from evaluation.scoring.read import (
     reference_files,
     reference_side,
     rules_of_references,
+    seconds_for,
     slow_files,
     submission_side,
 )
@@ -95,8 +99,9 @@ def _count_submission(
     receive.check_links(challenge, received.files, folder)
     cases = yield from sort_cases(challenge, folder, received, progress)
     work = cases.work(score_cases, cases.challenge, folder, received.files, progress=progress)
-    outcomes = yield replace(work, budget=SLOW_FILES, spent=_slow_files_of)
-    outcomes = _until_too_slow(outcomes, len(cases.inputs))
+    seconds = seconds_for(challenge.cases)
+    outcomes = yield replace(work, budget=BUDGET, spent=partial(_spent, seconds=seconds))
+    outcomes = _until_too_slow(outcomes, len(cases.inputs), seconds)
     raise_faults(challenge, received, outcomes)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     warnings = [finding for outcome in outcomes for finding in outcome.warnings]
@@ -110,17 +115,18 @@ def score_cases(
     rules = rules_of_references(challenge)
     sides = reference_side(challenge, folder), submission_side(challenge, files)
     read: list[_ReadSides | CaseOutcome] = []
-    slow = 0
+    slow, before, seconds = 0, seconds_of(str(files.path)), seconds_for(challenge.cases)
     with closing(begin_predictions(challenge, files, [(case.case, case.prediction) for case in inputs])) as begun:
         for case, of_case in zip(inputs, begun, strict=True):
             read.append(_read_sides(challenge, folder, files, case, rules, sides, of_case))
             slow += _slow_files_of(read[-1]) if isinstance(read[-1], CaseOutcome) else 0
-            if slow >= SLOW_FILES:
+            if slow >= SLOW_FILES or seconds_of(str(files.path)) - before > seconds:
                 break
     matched = iter(_match_read(challenge, [sides for sides in read if isinstance(sides, _ReadSides)]))
     outcomes = [sides if isinstance(sides, CaseOutcome) else next(matched) for sides in read]
     measured = iter(_measure_read(challenge, [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]))
-    return [outcome if isinstance(outcome, CaseOutcome) else next(measured) for outcome in outcomes]
+    done = [outcome if isinstance(outcome, CaseOutcome) else next(measured) for outcome in outcomes]
+    return [*done[:-1], *(replace(last, seconds=seconds_of(str(files.path)) - before) for last in done[-1:])]
 
 
 def _measure_read(challenge: Challenge, cases: Sequence[ReadCase]) -> list[CaseOutcome]:
@@ -213,13 +219,17 @@ class CaseInput:
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """What a worker sends back about a case: its result or faults, warnings, and counts for the whole submission."""
+    """What a worker sends back about a case: its result or faults, warnings, and counts for the whole submission.
+
+    seconds  processor time of its files, or of the files of all cases that were worked on before it together
+    """
 
     result: CaseResult | None = None
     reference_faults: tuple[Finding, ...] = ()
     prediction_faults: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
     seen: SeenNuclei | None = None
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -329,11 +339,11 @@ def _find_all(
     submitted = [case for case in challenge.cases if case.name in received.contents]
     inputs = [(case, received.contents[case.name]) for case in submitted]
     needs = receive.memory_needs(challenge, submitted, files=received.files, contents=received.contents)
-    common = (challenge, received.files)
+    common, seconds = (challenge, received.files), seconds_for(challenge.cases)
     outcomes = yield Work(
-        _check_cases, common, inputs, needs, progress, at_once=1, budget=SLOW_FILES, spent=_slow_files_of
+        _check_cases, common, inputs, needs, progress, at_once=1, budget=BUDGET, spent=partial(_spent, seconds=seconds)
     )
-    outcomes = _until_too_slow(outcomes, len(inputs))
+    outcomes = _until_too_slow(outcomes, len(inputs), seconds)
     of_cases = [finding for outcome in outcomes for finding in (*outcome.prediction_faults, *outcome.warnings)]
     has_faults = received.has_errors or any(outcome.prediction_faults for outcome in outcomes)
     lost = [] if has_faults else _everything_outside(outcomes)
@@ -348,12 +358,14 @@ def _check_cases(
     """Read some predictions: what one worker does at a time."""
     outcomes = []
     for case, content in inputs:
+        before = seconds_of(str(files.path))
         try:
             prediction = read_prediction(challenge, files, case, content)
         except InputFault as error:
-            outcomes.append(CaseOutcome(prediction_faults=error.findings))
+            outcome = CaseOutcome(prediction_faults=error.findings)
         else:
-            outcomes.append(CaseOutcome(warnings=prediction.findings, seen=prediction.seen))
+            outcome = CaseOutcome(warnings=prediction.findings, seen=prediction.seen)
+        outcomes.append(replace(outcome, seconds=seconds_of(str(files.path)) - before))
     return outcomes
 
 
@@ -361,13 +373,21 @@ def _slow_files_of(outcome: CaseOutcome) -> int:
     return slow_files(outcome.prediction_faults)
 
 
-def _until_too_slow(outcomes: Sequence[CaseOutcome], cases: int) -> list[CaseOutcome]:
-    """Cut the outcomes after ``SLOW_FILES`` slow files; a finding then says that later cases were not read."""
-    slow = 0
+BUDGET = 1_000_000  # parts of what a submission may take: ``SLOW_FILES``, or the processor time of all its files
+
+
+def _spent(outcome: CaseOutcome, *, seconds: int) -> int:
+    """Return how much of the budget a case takes. ``seconds``: processor time for all files."""
+    return math.ceil(BUDGET * max(_slow_files_of(outcome) / SLOW_FILES, outcome.seconds / seconds))
+
+
+def _until_too_slow(outcomes: Sequence[CaseOutcome], cases: int, seconds: int) -> list[CaseOutcome]:
+    """Cut the outcomes where the budget is spent; a finding then says that later cases were not read."""
+    slow, spent = 0, 0
     for number, outcome in enumerate(outcomes, start=1):
-        slow += _slow_files_of(outcome)
-        if slow >= SLOW_FILES:
-            stops = not_looked_at("submission", number, cases, "cases", slow)
+        slow, spent = slow + _slow_files_of(outcome), spent + _spent(outcome, seconds=seconds)
+        if slow >= SLOW_FILES or spent >= BUDGET:
+            stops = not_looked_at("submission", number, cases, "cases", slow=slow, seconds=seconds)
             return [*outcomes[:number], CaseOutcome(prediction_faults=tuple(stops))]
     return list(outcomes)
 

@@ -65,6 +65,7 @@ MESSAGE_SHARE = 16
 _SENT_TOGETHER_BYTES = 1 << 22  # of arrays; each then begins at a multiple of ...
 _ALIGNED = 8  # ... so many
 WAITED = 4  # times the processor time: others may use the processors, too
+CPU_CLOCK = 2  # of a process, in the numbers of clocks of Linux
 _TRACE_CHARACTERS = 8000  # of the end of a traceback
 
 Reader = Callable[..., Iterator[Any]]
@@ -412,6 +413,13 @@ class Decoder:
             self.stop()
             raise _Died(0) from None
 
+    def seconds(self) -> float | None:
+        """Return the processor time that it has used, by the kernel; None if that is not known any more."""
+        try:
+            return time.clock_gettime(~self.process << 3 | CPU_CLOCK)
+        except OSError:
+            return None
+
     @property
     def is_silent(self) -> bool:
         """Whether it lives and has nothing to say: left-over bytes would be the answer to what it is asked next."""
@@ -435,10 +443,12 @@ class Decoder:
 class _OfThread(threading.local):
     """The decoders of a thread that are not at work, by their owners, and whether they write copies of files.
 
-    share   bytes of memory that one of them may take for a file, at most; None: nobody works beside this thread
+    share    bytes of memory that one of them may take for a file, at most; None: nobody works beside this thread
+    seconds  processor time that was spent on the files of each owner
     """
 
     def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
         self.idle: dict[tuple[str, bool], Decoder] = {}
         self.share: int | None = None
 
@@ -523,7 +533,7 @@ def decode(
     Results raise InputFault, NoRoomBeside, MemoryError, OSError; see above.
     """
     if not IS_AVAILABLE:
-        return _told_here(find(function)(streams, *arguments), where)
+        return _told_here(find(function)(streams, *arguments), where, owner)
     prepare()
     contents = [_content_of(stream) for stream in streams]
     share = bounds.memory_bytes if of_thread.share is None else of_thread.share
@@ -539,6 +549,7 @@ def decode(
         while True:
             decoder = of_thread.take(owner, writes=writes)
             was_used, count, is_sound = decoder.is_used, 0, False
+            began = decoder.seconds() or 0.0
             try:
                 decoded = decoder.ask(request, _rewound(streams, contents), shared_bounds)
                 next(decoded)
@@ -579,6 +590,8 @@ def decode(
                 elif count or not was_used:  # else what came before may have broken it: once more, in a new one
                     raise broke_off(where, death.signal_number) from None
             finally:
+                spent = float(shared_bounds.seconds) if (used := decoder.seconds()) is None else used - began
+                of_thread.seconds[owner] = seconds_of(owner) + spent
                 if is_sound and (owner, writes) not in of_thread.idle:
                     of_thread.idle[owner, writes] = decoder
                 else:
@@ -589,10 +602,23 @@ def decode(
     return begun
 
 
-def _told_here(results: Iterator[Any], where: str) -> Iterator[Any]:
+def _told_here(results: Iterator[Any], where: str, owner: str) -> Iterator[Any]:
     """Yield what a reader yields that is called in this process."""
     with reader_faults_told(where):
-        yield from results
+        while True:
+            began = time.process_time()
+            try:
+                result = next(results)
+            except StopIteration:
+                return
+            finally:
+                of_thread.seconds[owner] = seconds_of(owner) + time.process_time() - began
+            yield result
+
+
+def seconds_of(owner: str) -> float:
+    """Return the processor time that this thread has spent on the files of an owner, by decoders or here."""
+    return of_thread.seconds.get(owner, 0.0)
 
 
 def _unread(where: str, name: str, trace: str) -> InputFault:
