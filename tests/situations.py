@@ -214,6 +214,7 @@ WHAT_WHEN: dict[str, str] = {
     **of_nuclei("mean_surface_distance_um", "53/448", "53/448", "247/560", cap="3/4 3/8"),
     **of_nuclei("centroid_distance_um", "5/16", "5/16", "11/20", cap="3/4 3/8", points="0"),
     "covered.class_recall": "no-instances 1/2 no-reference 1/2 1 3/4 1 1 1 11/16",
+    "covered.class_f1": "no-instances 0 no-reference 0 1 1/2 1 1 1 61/100",
     "overall.accuracy": "no-instances 0 0 0 1/2 1/2 1 1 1 2/5",
     "overall.accuracy_class_mean": "no-instances 0 0 0 1/2 1/2 1 1 1 2/5",
     # thresholds: an IoU of exactly 3/4 does not match at 0.75, so nothing of the ordinary case does

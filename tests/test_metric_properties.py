@@ -420,6 +420,7 @@ PERFECT = "AA.bb.... AA.bb...."
 ONE_MISSED, ONE_SPURIOUS = "AA.bb.eCg AA.bb....", "AA.bb.... AA.bb.fGh"
 BETTER_OR_WORSE = {  # before, with one more error
     ("covered.class_recall", "missed"): (("a.. a..", "a.b a.."), ("a.. A..", "a.b A..")),
+    ("covered.class_f1", "missed"): (("a.B.. a.B..", "a.B.c a.B.."), ("a.B.. A.B..", "a.B.c A.B..")),
     ("objects.hausdorff_px", "missed"): (
         ("aa. aa.", "aa.......b aa........"),
         ("aaaaaaaaa.C. aaaaa.....C.", "aaaaaaaaa.Cb aaaaa.....C."),

@@ -257,7 +257,7 @@ def test_a_ranking_that_silence_or_copies_win_is_told(paths: list[str], require:
 
 def test_published_presets_that_can_be_gamed_say_so() -> None:
     flagged = {name for name in preset_names() if gameable_ranking(Challenge.from_preset(name, name=name))}
-    assert flagged == {"monusac2020", "nucls"}
+    assert flagged == {"disentangled", "monusac2020", "nucls"}
 
 
 def test_the_platform_knows_no_minimum() -> None:
@@ -294,8 +294,7 @@ def test_a_team_that_keeps_one_nucleus_of_each_image_does_not_win_the_demo(own_d
             keep = mask == 1 + np.bincount(mask.ravel())[1:].argmax() if path == largest else np.zeros(mask.shape, bool)
             savemat(path, {"n_ary_mask": keep.astype(np.int32)})
     board = score_and_rank(own_demo.challenge, tmp_path / "submissions", tmp_path / "board", workers=1)
-    assert [row.name for row in board.teams] == ["finder", "outliner", "namer", "silent"]
-    assert board.teams[-1].below_floor
+    assert [row.name for row in board.teams] == ["finder", "namer", "outliner", "silent"]
     rules = own_demo.challenge / "challenge.toml"
     rules.write_text(rules.read_text().replace('"recommended"', '"monusac2020"'))
     board = score_and_rank(own_demo.challenge, tmp_path / "submissions", tmp_path / "published", workers=1)

@@ -173,6 +173,8 @@ def gameable_ranking(challenge: Challenge) -> list[Finding]:
     passed = [column.path for column in required if column.metric.spurious == "none"]
     if any(column.metric.spurious == column.metric.missed == "worse" for column in required):
         copied, passed = [], []  # a floor that sees both
+    if challenge.submission.duplicates == "false_positive":
+        copied, passed = [], []  # of copies one at most matches
     return [
         fault("gameable-ranking", f"challenge.toml: ranking.{key}", wording=wording, paths=paths)
         for wording, key, paths in (

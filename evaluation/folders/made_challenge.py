@@ -72,8 +72,7 @@ ONE_CLASS: dict[str, Any] = {  # without the scores that compare classes
     "ranking": {
         "columns": [
             {"path": "detection.f1.group_mean", "direction": "descending"},
-            {"path": "covered.iou_class_mean.pooled", "direction": "descending"},
-            {"path": "covered.hausdorff_px_class_mean.pooled", "direction": "ascending"},
+            {"path": "covered.surface_dice.group_mean", "direction": "descending"},
         ]
     }
 }

@@ -35,8 +35,8 @@ SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that a result has is the 
         "segmentation.hausdorff_px"
     ),
     "Every nucleus": (
-        "detection.macro_f1", "covered.iou_class_mean", "covered.hausdorff_px_class_mean", "overall.accuracy",
-        "overall.iou", "overall.hausdorff_px"
+        "covered.class_f1", "covered.surface_dice", "detection.macro_f1", "overall.accuracy", "overall.iou",
+        "overall.hausdorff_px"
     ),
     "Panoptic quality": ("panoptic.pq", "panoptic.sq", "panoptic.rq", WITHOUT_CLASSES),
     "Counting": ("counting.mean_absolute_error", "counting.r2"),

@@ -185,6 +185,28 @@ def recall_with_guesses(units: Units, guessed: int | None = None) -> Scores:
     return _mean_of_classes(units, parts)
 
 
+def _row_normalised_f1(units: Units) -> Scores:
+    """Mean over classes of the F1 of the row-normalised confusion matrix of all reference nuclei, in [0, 1].
+
+    M_ij = n_ij / R_i, with the n_ij pairs whose reference has class i and whose prediction has class j, and all R_i
+    reference nuclei of class i: a missed nucleus counts as named wrong. F_i = 2 M_ii / (1 + sum_k M_ki), over the
+    classes that the reference has in the unit. So each class counts the same, however rare: the share of it that was
+    found and named right, and how far its name was also given to others. Undefined "no-reference" without reference
+    nuclei ("no-instances" if there is no prediction either).
+
+    "Lessons from MoNuSAC 2020" has it of the matched nuclei alone; a missed nucleus as wrong is what silence costs.
+    """
+    confusion = units.sum("confusion")
+    references = np.stack([hits(units, class_id).references for class_id in class_ids(units)], axis=1)
+    shares = confusion[:, 1:, 1:] / np.maximum(references, 1)[:, :, None]
+    right, named = np.diagonal(shares, axis1=1, axis2=2), shares.sum(axis=1)
+    parts = [
+        metric.scores(2 * right[:, k] / (1 + named[:, k]), references[:, k] > 0, _why_no_reference(units, k + 1))
+        for k in range(references.shape[1])
+    ]
+    return _mean_of_classes(units, parts)
+
+
 def coverage_curve(
     units: Units, measure: Measure, coverages: Sequence[float], cap: float | None = None, *, by_class: bool = False
 ) -> Float64:
@@ -305,6 +327,14 @@ COVERED = (
         counts_missing=True,
         judges_class=True,
         empty=metric.Empty("no-instances", None, "no-reference", None),
+    ),
+    metric.Metric(
+        path=("covered", "class_f1"),
+        evaluate=_row_normalised_f1,
+        missed="either",
+        counts_missing=True,
+        judges_class=True,
+        empty=metric.Empty("no-instances", 0, "no-reference", 0),
     ),
 )
 
