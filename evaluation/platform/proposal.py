@@ -74,7 +74,7 @@ def _reasons(challenge: Challenge) -> list[str]:
         )
     warned = gameable_ranking(challenge)
     if not warned:
-        reasons.append("A false negative and a duplicate prediction never improve a ranked score.")
+        reasons.append("Every ranked score counts false negatives.")
     reasons += [f"Known limit: {finding.got}." for finding in warned]
     return [" ".join(reasons)] if reasons else []
 
