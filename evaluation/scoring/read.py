@@ -205,10 +205,11 @@ def not_looked_at(where: str, done: int, number: int, what: str, *, slow: int = 
     """
     if done == number:
         return []
-    words: dict[str, Any] = {"rest": number - done, "number": number, "what": what}
+    rest = number - done
     if slow < SLOW_FILES:
-        return [fault("too-slow", where, wording="all-together", seconds=seconds, **words)]
-    return [fault("too-slow", where, wording="not-looked-at", slow=slow, **words)]
+        wording = "all-together"
+        return [fault("too-slow", where, wording=wording, seconds=seconds, rest=rest, number=number, what=what)]
+    return [fault("too-slow", where, wording="not-looked-at", slow=slow, rest=rest, number=number, what=what)]
 
 
 def _where_of(case: Case, name: str) -> str:
