@@ -200,6 +200,10 @@ def _draw_series(axes: Axes, figure: Figure, index: int, names: tuple[Sequence[s
     if one.kind == "lines":
         symbol = symbol if len(one.dots) <= SYMBOLS_UP_TO else ""
         axes.plot(*points[::turn], marker=symbol, linestyle=DASHES[index % 4], linewidth=2, markersize=4.5, **marked)
+        ends = [(dot.low, dot.high) for dot in one.dots if dot.low is not None and dot.high is not None]
+        if ends and len(ends) == len(one.dots):
+            fill = axes.fill_betweenx if figure.horizontal else axes.fill_between
+            fill(points[0], *np.array(ends).T, color=colour, alpha=0.15, linewidth=0)
         return
     if one.kind == "discs":
         widths = np.array([max(2, round(WIDEST * (dot.size or 0) ** 0.5)) for dot in one.dots])

@@ -153,12 +153,9 @@ def roc_section(result: ResultDocuments, counts: Sequence[MatchCounts]) -> list[
         if is_class.all() or not is_class.any():
             continue
         curve = get_bootstrapped_roc_ci_curves(probability[:, class_id - 1], is_class)
-        ends = [(float(low), float(high)) for low, high in zip(curve.low_tpr_vals, curve.high_tpr_vals, strict=True)]
-        places = zip(curve.fpr_vals.tolist(), curve.mean_tpr_vals.tolist(), ends, strict=True)
-        dots = [
-            Dot(x, y, low=low if index % 10 == 0 else None, high=high if index % 10 == 0 else None)
-            for index, (x, y, (low, high)) in enumerate(places)
-        ]
+        columns = (curve.fpr_vals, curve.mean_tpr_vals, curve.low_tpr_vals, curve.high_tpr_vals)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        dots = [Dot(x, y, low=low, high=high) for x, y, low, high in rows]
         series.append(Series(name, dots, series_colour(class_id - 1), "lines"))
         areas.append(f"{name} {curve.low_az_val:.3f} to {curve.high_az_val:.3f}")
     if not series:
@@ -167,7 +164,7 @@ def roc_section(result: ResultDocuments, counts: Sequence[MatchCounts]) -> list[
         "roc",
         "ROC curve of each class against the others",
         f"Area under the curve, 95% interval: {', '.join(areas)}. Mean over 100 bootstrap samples of matched nuclei; "
-        "whiskers are 95% intervals.",
+        "bands are 95% intervals.",
         series,
         x=Axis("false positive rate", (0, 1)),
         y=Axis("true positive rate", (0, 1.02)),

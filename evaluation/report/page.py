@@ -102,7 +102,7 @@ class Dot:
     x, y       a text is a category, in the order in which it first comes; y None: a gap in a line
     text       what the table of numbers says beside x and y
     anchor     what its row in the table of numbers leads to
-    low, high  the ends of an interval of y, drawn as whiskers
+    low, high  the ends of an interval of y, drawn as whiskers; of a line whose dots all have them, as a band
     size       of a disc its share in 0…1, which its area is in proportion to
     """
 
