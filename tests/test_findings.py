@@ -96,9 +96,9 @@ def jobs(bench: Bench, *jobs: dict[str, Any]) -> str:
     return bench.validate()
 
 
-def job(pk: str = "job-1", super_kind: str = "File") -> dict[str, Any]:
+def job(pk: str = "job-1", super_kind: str = "File", case: str = "case_017") -> dict[str, Any]:
     output = {"slug": "nuclei", "kind": "Multiple polygons", "super_kind": super_kind, "relative_path": "nuclei.json"}
-    inputs = [{"image": {"name": "case_017"}, "socket": {"slug": "slide"}}]
+    inputs = [{"image": {"name": case}, "socket": {"slug": "slide"}}]
     return {"pk": pk, "status": "Succeeded", "inputs": inputs, "outputs": [{"socket": output}]}
 
 
@@ -172,7 +172,7 @@ REAL: dict[str, tuple[dict[str, Any], str] | Callable[[Bench], str]] = {  # file
     "file-exists": ({"my_challenge/challenge.toml": "by hand"}, "init --preset monusac2020 my_challenge"),
     "no-outlines": lambda bench: bench.make("points_json") or bench.run("sensitivity", "--challenge", "challenge"),
     "duplicate-case": lambda bench: jobs(bench, job(), job("job-2")),
-    "unsupported-output": lambda bench: jobs(bench, job(super_kind="Value")),
+    "unsupported-output": lambda bench: jobs(bench, job(super_kind="Value"), job("job-2", case="case_018")),
     "hardly-meant": micrometres_for_px,
     "annotated-twice": drawn_twice,
     "not-annotated": void_of_255,

@@ -15,6 +15,7 @@ from evaluation.challenge import Challenge, LimitRules
 from evaluation.files.submission import CaseFile, Layout, find_case_files, open_submission
 from evaluation.files.submission.jobs import classes_by_slug
 from evaluation.findings import render_findings
+from evaluation.findings.errors import ChallengeBroken
 from nuclei_metrics.model import Case
 
 CASES = [Case("a", "P1", 20, 30), Case("b", "P2", 20, 30)]
@@ -26,7 +27,6 @@ NUCLEI = {"slug": "nuclei", "kind": "Multiple polygons", "super_kind": "File", "
 MASKS = {"slug": "nuclei", "kind": "Image", "super_kind": "Image", "relative_path": "images/nuclei"}
 NO_OUTLINES = {"units": None, "vertices": None, "origin": None, "vanished": None}
 NEAREST = {"name": "r", "rule": "centroid_assignment", "class_aware": False, "ties": "first_pixel", "radius_px": 15.0}
-WORST = "It gets the worst value of every metric. To change that, add"
 
 
 def make_challenge(cases: list[Case] = CASES, *, classes: Any = NUCLEUS, **rules: Any) -> Challenge:
@@ -53,6 +53,13 @@ def find(folder: Path, challenge: Challenge) -> Layout:
 
 def lines(layout: Layout) -> list[str]:
     return render_findings(layout.findings)
+
+
+def broken(folder: Path, challenge: Challenge) -> list[str]:
+    """What the organisers are told of a phase and a challenge that differ."""
+    with pytest.raises(ChallengeBroken) as error:
+        find(folder, challenge)
+    return render_findings(error.value.findings)
 
 
 BOTH = [make_job("a", "job-1"), make_job("b", "job-2")]
@@ -107,15 +114,14 @@ def test_order_and_names_of_keys_in_a_real_submission_change_nothing(shared_data
 
 
 def test_real_submission_against_other_cases_names_the_close_ones(shared_data: Path) -> None:
-    layout = find(shared_data / "puma" / "submission", puma_challenge(case_key="{case}.tiff"))
-    assert lines(layout)[0] == (
-        "[unknown-case] 'predictions.json', job '80873d95-fc44-4393-a39a-617bd8725d20': the input "
-        "'preliminary_test_set_primary_roi_004.tif' is not a case of this challenge (also 'predictions.json', job "
-        "'d112c34d-b7ae-425c-b9d4-8caa0890b1de': the input 'preliminary_test_set_primary_roi_005.tif' is not a case of "
-        "this challenge); expected one of the 2 cases in cases.csv, such as "
-        "'preliminary_test_set_primary_roi_004.tiff'. Did you mean 'preliminary_test_set_primary_roi_004.tiff'?"
-    )
-    assert layout.files == {}
+    told = broken(shared_data / "puma" / "submission", puma_challenge(case_key="{case}.tiff"))
+    assert told == [
+        "[unknown-case] 'predictions.json', job '80873d95-fc44-4393-a39a-617bd8725d20': the input of a job, "
+        "'preliminary_test_set_primary_roi_004.tif', is not a case of this challenge (also 'predictions.json', job "
+        "'d112c34d-b7ae-425c-b9d4-8caa0890b1de': the input of a job, 'preliminary_test_set_primary_roi_005.tif', is "
+        "not a case of this challenge); expected one of the 2 cases in cases.csv. Organisers: write case_key = "
+        "'{case}.tif' under [submission]."
+    ]
 
 
 def test_real_list_whose_outputs_are_not_there(shared_data: Path, tmp_path: Path) -> None:
@@ -191,27 +197,82 @@ MY_CASE = {"cases": [Case("my case", "P", 9, 8)], "case_key": "{case}.json"}
     (make_job("Mu\u0308ller"), {"cases": [Case("M\u00fcller", "P", 9, 8)]}, {"M\u00fcller"}),
 ])  # fmt: skip
 def test_an_input_names_the_case(tmp_path: Path, job: Any, rules: Any, cases: set[str]) -> None:
-    assert set(find(write(tmp_path, [job], FILES_OF_BOTH[0]), make_challenge(**rules)).files) == cases
+    challenge = make_challenge(**{"cases": [case for case in CASES if case.name in (cases or {"a"})], **rules})
+    write(tmp_path, [job], FILES_OF_BOTH[0])
+    if cases:
+        assert set(find(tmp_path, challenge).files) == cases
+    else:
+        assert broken(tmp_path, challenge)[-1].startswith("[unknown-case] 'predictions.json', job 'job-1': the input ")
 
 
-def test_an_input_that_is_not_there_is_told(tmp_path: Path) -> None:
-    assert lines(find(write(tmp_path, [TWO_INPUTS], FILES_OF_BOTH[0]), make_challenge(input="slides")))[0].startswith(
-        "[invalid-job] 'predictions.json', job 'job-1': 0 inputs 'slides'; expected one input"
-    )
+def test_each_job_has_one_of_the_inputs_that_are_listed(tmp_path: Path) -> None:
+    first, second = make_job("a"), make_job("b", "job-2")
+    second["inputs"] = [{"image": {"name": "b"}, "socket": {"slug": "scan"}}]
+    write(tmp_path, [first, second], *FILES_OF_BOTH)
+    assert set(find(tmp_path, make_challenge(input=["slide", "scan"])).files) == {"a", "b"}
+    assert broken(tmp_path, make_challenge(input=["slide", "photo"])) == [
+        "[invalid-job] 'predictions.json', job 'job-2': 0 inputs 'slide' or 'photo' among 1 ('scan'); expected one "
+        "input, which has the name of the case. Organisers: name the input that counts with submission.input in "
+        "challenge.toml."
+    ]
 
 
-@pytest.mark.parametrize("policy, line", [
-    ("worst", "[missing-case-worst] case 'b': no job; expected predictions for every case in cases.csv. "
-     f"{WORST} a job whose input is 'b.tif'."),
-    ("reject", "[missing-case] case 'b': no job; expected predictions for every case in cases.csv. "
-     "Add a job whose input is 'b.tif'; for an image without nuclei write a file without any."),
+# --- the phase and the challenge differ: the organiser's mistakes, which end with exit code 3 -------------------------
+
+
+@pytest.mark.parametrize("jobs, rules, line", [
+    ([TWO_INPUTS], {"input": "slides"}, "[invalid-job] 'predictions.json', job 'job-1': 0 inputs 'slides' among 2 "
+     "('slide' and 'mask'); expected one input, which has the name of the case. Organisers: name the input that counts "
+     "with submission.input in challenge.toml."),
+    ([TWO_INPUTS], {}, "[invalid-job] 'predictions.json', job 'job-1': 2 inputs ('slide' and 'mask'); expected one "
+     "input, which has the name of the case. Organisers: name the input that counts with submission.input in "
+     "challenge.toml."),
+    (BOTH, {"socket": "cells"}, "[missing-output] 'predictions.json': no job has it; the outputs are 'nuclei'; "
+     "expected an output 'cells' of every job. Organisers: write the slug of the output of the phase as "
+     "submission.socket."),
+    ([*BOTH, make_job("b", "job-3")], {}, "[duplicate-case] case 'b': 2 jobs ('job-2', 'job-3'); expected one job for "
+     "each case. Organisers: give the files of all items in the archive of the phase different names."),
+    ([*BOTH, make_job("c", "job-3")], {}, "[unknown-case] 'predictions.json', job 'job-3': the input of a job, 'c', is "
+     "not a case of this challenge; expected one of the 2 cases in cases.csv. Organisers: add the image to cases.csv, "
+     "or take it out of the archive of the phase."),
+    ([make_job("a.tif"), make_job("b.tif", "job-2")], {}, "[unknown-case] 'predictions.json', job 'job-1': the input "
+     "of a job, 'a.tif', is not a case of this challenge (also 'predictions.json', job 'job-2': the input of a job, "
+     "'b.tif', is not a case of this challenge); expected one of the 2 cases in cases.csv. Organisers: write case_key "
+     "= '{case}.tif' under [submission]."),
+    (BOTH[:1], {}, "[missing-case] case 'b': no job; expected a job for every case in cases.csv, since the platform "
+     "evaluates when all jobs have succeeded. Organisers: add an item with the file 'b' to the archive of the phase, "
+     "with exactly the inputs of the interface, or take the case out of cases.csv."),
 ])  # fmt: skip
-def test_case_without_a_job_is_missing(tmp_path: Path, policy: str, line: str) -> None:
-    write(tmp_path, [make_job("a.tif")], FILES_OF_BOTH[0])
-    layout = find(tmp_path, make_challenge(case_key="{case}.tif", missing_case=policy))
-    assert lines(layout) == [line]
-    assert layout.missing == {"b"}
-    assert set(layout.files) == {"a"}
+@pytest.mark.parametrize("more", [{}, {"missing_case": "reject"}, {"case_names": "hidden"}])
+def test_mistakes_of_the_organiser_are_told_to_the_organiser(tmp_path, jobs, rules, line, more):
+    write(tmp_path, jobs, *FILES_OF_BOTH)
+    assert broken(tmp_path, make_challenge(**rules, **more)) == [line]
+
+
+@pytest.mark.parametrize("forged", [
+    {"status": "Failed"}, {"pk": "../x"}, {"inputs": []}, {"outputs": [None]},
+    {"outputs": [{"socket": {**NUCLEI, "relative_path": "../x"}}]},
+])  # fmt: skip
+def test_a_list_that_the_platform_does_not_write_is_the_participants(tmp_path, forged):
+    """Also beside what an organiser could have caused: a case without a job."""
+    write(tmp_path, [{**BOTH[0], **forged}], *FILES_OF_BOTH)
+    if forged.get("inputs") == []:  # the platform may write this
+        assert "[invalid-job]" in broken(tmp_path, make_challenge())[0]
+    else:
+        assert {"failed-job", "forged-path", "invalid-job"} & {
+            one.code for one in find(tmp_path, make_challenge()).findings
+        }
+
+
+def test_a_list_of_jobs_in_a_zip_is_the_participants(tmp_path):
+    """inputs.json, which the platform writes, says what kind of phase it is."""
+    write(tmp_path, BOTH[:1], *FILES_OF_BOTH)
+    for slug, is_of_participant in (("predictions-zip-file", True), ("predictions-json-file", False)):
+        (tmp_path / "inputs.json").write_text(json.dumps([{"socket": {"slug": slug}, "file": "https://x/1"}]))
+        if is_of_participant:
+            assert [finding.code for finding in find(tmp_path, make_challenge()).findings] == ["missing-case"]
+        else:
+            assert broken(tmp_path, make_challenge())[0].startswith("[missing-case] case 'b': no job")
 
 
 def test_case_with_an_unusable_job_is_missing_but_told_once(tmp_path: Path) -> None:
@@ -247,9 +308,6 @@ TISSUE = {**NUCLEI, "slug": "tissue", "relative_path": "tissue.json"}
     ([MASKS], ["images/nuclei/1.tif", "images/nuclei/2.mha"],
      "[duplicate-file] case 'a', 'images/nuclei': 2 images in the folder; expected one image for each case. Write "
      "one only."),
-    ([TISSUE], ["tissue.json", "nuclei.json"],
-     "[missing-output] case 'a', 'nuclei': no such output among 'tissue'; expected an output 'nuclei' of every "
-     "job. Give the algorithm this output."),
     ([NUCLEI, NUCLEI], ["nuclei.json"],
      "[duplicate-file] case 'a': two outputs for 'nuclei'; expected every output once. Leave out one of them."),
 ])  # fmt: skip
@@ -275,13 +333,17 @@ def test_outputs_for_each_class_are_found_by_name_alias_and_slug(tmp_path: Path)
 
 @pytest.mark.parametrize("policy, slugs, codes", [
     ("empty", ["lymphocyte"], []),
-    ("reject", ["lymphocyte"], ["missing-output"]),
+    ("reject", ["lymphocyte"], None),
     ("reject", ["lymphocyte", "t-cell"], []),
-    ("empty", [], ["missing-output", "missing-output"]),
+    ("empty", [], None),
     ("empty", ["lymphocyte", "lymphocytes"], ["duplicate-file"]),
 ])  # fmt: skip
-def test_outputs_of_classes_are_counted(tmp_path: Path, policy: str, slugs: list[str], codes: list[str]) -> None:
+def test_outputs_of_classes_are_counted(tmp_path: Path, policy: str, slugs: list[str], codes: list[str] | None) -> None:
     outputs = [{**NUCLEI, "slug": slug} for slug in slugs]
+    if codes is None:  # no job has it: the phase has another output
+        with pytest.raises(ChallengeBroken, match=r"\[missing-output\] 'predictions.json': no job"):
+            of_one_job(tmp_path, outputs, "nuclei.json", **BY_CLASS, missing_class_file=policy)
+        return
     layout = of_one_job(tmp_path, outputs, "nuclei.json", **BY_CLASS, missing_class_file=policy)
     assert [finding.code for finding in layout.findings] == codes
 
@@ -317,7 +379,7 @@ def test_link_among_the_outputs_that_leads_out_is_refused(tmp_path: Path) -> Non
 
 
 def test_what_is_no_list_of_jobs_is_told(tmp_path: Path) -> None:
-    inputs = (None, {}, [7], [], [{}], [{"image": {}}], [{"image": {"name": 7}, "file": 7}])
+    inputs = (None, {}, [7], [{}], [{"image": {}}], [{"image": {"name": 7}, "file": 7}])
     outputs = ([{"slug": "nuclei"}], [{"slug": "nuclei", "relative_path": 5}])
     jobs = [{"pk": 5}, *(make_job(inputs=of) for of in inputs), *(make_job(outputs=of) for of in outputs)]
     for document in ({}, [], None, 7, "jobs", [None], [[]], [7], [{}], *([job] for job in jobs)):
@@ -346,8 +408,8 @@ def test_list_is_read_within_the_limits_of_the_challenge(tmp_path: Path) -> None
 
 def test_thousands_of_unknown_jobs_are_told_in_one_line(tmp_path: Path) -> None:
     write(tmp_path, [make_job(f"c{index}", f"job-{index}") for index in range(2000)])
-    layout = find(tmp_path, make_challenge([Case(f"case {index}", "P", 9, 8) for index in range(200)]))
-    (line,) = [line for line in lines(layout) if line.startswith("[unknown-case]")]
+    told = broken(tmp_path, make_challenge([Case(f"case {index}", "P", 9, 8) for index in range(200)]))
+    (line,) = [line for line in told if line.startswith("[unknown-case]")]
     assert "; 1,997 more)" in line
 
 

@@ -113,7 +113,8 @@ class SubmissionRules(FormatRules):
     socket      slug of the output that holds the predictions in the platform's algorithm phase; with {class} one for
                 each class. Then predictions.json says which job belongs to which case; ``files`` is for laptops, and
                 "{case}" with the suffix of the format if it is not written
-    input       slug of the input whose image or file name is the name of the case; None if jobs have one input
+    input       slug of the input whose image or file name is the name of the case, or a list of such slugs if the phase
+                has several interfaces; None if jobs have one input
     case_names  whether participants may read the names of cases in messages
     duplicates  what two predictions of a case do that share more than half of the smaller of the two, whatever their
                 classes: both take part in matching ("keep"), or one of them at most and the other is a false positive;
@@ -122,7 +123,7 @@ class SubmissionRules(FormatRules):
     """
 
     socket: str | None = None
-    input: str | None = None
+    input: str | tuple[str, ...] | None = None
     case_names: Literal["public", "hidden"] = "public"
     missing_case: Literal["worst", "reject"]
     missing_class_file: Literal["empty", "reject"]
@@ -147,7 +148,13 @@ class SubmissionRules(FormatRules):
             check_pattern(self.socket, "socket", required=set(), allowed={"class"})
             if ("{class}" in self.socket) != ("{class}" in self.files):
                 raise contradiction("socket", "{class} in files or in socket only", "{class} in both or in neither")
+        check_distinct("input", list(self.inputs))
         return self
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Slugs of the inputs that name the case, one for each interface; none: jobs have one input."""
+        return (self.input,) if isinstance(self.input, str) else self.input or ()
 
 
 MEASURING = frozenset({"segmentation", "covered", "overall"})  # families that are made of ``measures``

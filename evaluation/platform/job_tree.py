@@ -35,7 +35,7 @@ def write_job_tree(challenge: Challenge, submission: Path, folder: Path) -> None
     for case in challenge.cases:
         pk = str(uuid.uuid5(uuid.NAMESPACE_URL, case.name))
         name = challenge.submission.key_of(case)
-        jobs.append(_job(pk, challenge.submission.input or "input", name, outputs))
+        jobs.append(_job(pk, next(iter(challenge.submission.inputs), "input"), name, outputs))
         for file in layout.files[case.name]:
             _place(files, file, outputs[max(file.class_id - 1, 0) if len(outputs) > 1 else 0], folder / pk / "output")
     (folder / JOBS_FILE).write_bytes(json.dumps(jobs, indent=1).encode())

@@ -163,10 +163,10 @@ class _Phase:
         if asked.inputs:
             lines += ["Inputs (new sockets, if they do not exist):", *_indented(asked.inputs)]
             lines += ["Outputs (new sockets, if they do not exist):", *_indented(asked.outputs)]
-            slugs = (", ".join(socket.slug for socket in side) for side in (asked.inputs, asked.outputs))
-            lines += [f"Interface: {' -> '.join(slugs)}"]
-            only = f"{asked.inputs[0].slug} and no other"
-            lines += [f"Archive: {asked.archive_items} items; the input of each is {only}"]
+            outputs = ", ".join(socket.slug for socket in asked.outputs)
+            lines += [f"Interface: {socket.slug} -> {outputs}" for socket in asked.inputs]
+            only = " or ".join(socket.slug for socket in asked.inputs)
+            lines += [f"Archive: {asked.archive_items} items; the input of each is {only} and no other"]
         lines += ["Evaluation outputs, beside metrics.json:", *_indented(asked.evaluation_outputs)]
         return [*lines, f"Time limit of an evaluation: {asked.time_limit_minutes} minutes"]
 
@@ -248,14 +248,14 @@ def _support_request(challenge: Challenge) -> _SupportRequest:
     slugs = [rules.socket]
     if "{class}" in rules.socket:
         slugs = [rules.socket.replace("{class}", _slug_of(name)) for name in challenge.class_names]
-    image = Socket(rules.input or PROPOSED_INPUT, f"images/{rules.input or PROPOSED_INPUT}", *IMAGE[:2])
+    images = [Socket(slug, f"images/{slug}", *IMAGE[:2]) for slug in rules.inputs or (PROPOSED_INPUT,)]
     outputs = [
         Socket(slug, f"images/{slug}" if kind is IMAGE else f"{slug}{kind.suffix}", *kind[:2], kind is JSON_FILE)
         for slug in slugs
     ]
     return _SupportRequest(
         kind="Algorithm",
-        inputs=(image,),
+        inputs=tuple(images),
         outputs=tuple(outputs),
         evaluation_outputs=evaluation_outputs,
         archive_items=len(challenge.cases),
@@ -280,7 +280,7 @@ def _pack_context(challenge: Challenge, support: _SupportRequest) -> dict[str, A
         return [{**{key: getattr(socket, key) for key in keys}, **more} for socket in sockets]
 
     outputs = described(support.outputs, **({} if example is None else {"example_value": example}))
-    interfaces = [{"inputs": described(support.inputs), "outputs": outputs}] if support.inputs else []
+    interfaces = [{"inputs": described([socket]), "outputs": outputs} for socket in support.inputs]
     phase = {
         "slug": f"{slug}-test",
         "archive": archive,

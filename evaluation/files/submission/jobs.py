@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 from urllib.parse import unquote
@@ -16,9 +17,9 @@ from evaluation.challenge import Challenge, LimitRules
 from evaluation.files.decoding.json import read_json
 from evaluation.files.schemas import places_at_fault
 from evaluation.files.submission import by_pattern
-from evaluation.files.submission.by_pattern import composed, missing_case, wrapping_folders
+from evaluation.files.submission.by_pattern import composed, wrapping_folders
 from evaluation.files.submission.files import CaseFile, Layout, SubmissionFiles, what_is_unsafe
-from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
+from evaluation.findings import EXAMPLES_SHOWN, Finding, counted, did_you_mean, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, refused
 from nuclei_metrics.model import Case
 
@@ -33,7 +34,7 @@ def find_case_files(files: SubmissionFiles, challenge: Challenge) -> Layout:
     The list of jobs of the platform's algorithm phase decides if there is one and the challenge names a socket; else
     the patterns of the challenge do. Folders around everything are ignored if the patterns fit without them, not with.
 
-    Faults are findings of the layout. Raises ChallengeBroken for a list of jobs of other cases whose names are hidden.
+    Faults are findings of the layout. Raises ChallengeBroken for mistakes in an algorithm phase.
     """
     rules = challenge.submission
     folder = jobs_folder(files.names) if rules.socket is not None else None
@@ -51,7 +52,9 @@ def jobs_folder(names: Sequence[str]) -> str | None:
 def _find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> Layout:
     """The files of each case by the predictions.json in ``folder``.
 
-    Raises ChallengeBroken if names are hidden and a job has an image that is no case: the phase and cases.csv differ.
+    Raises ChallengeBroken where the phase and the challenge differ: an input or an output that no job has, a job that
+    is no case, a case with two jobs or none. The platform writes the list when all jobs have succeeded; a list that it
+    cannot have written is the participant's, with all that is wrong with it, and so is one in a ZIP.
     """
     where = quote(folder + JOBS_FILE, 120)
     all_cases = frozenset(case.name for case in challenge.cases)
@@ -62,13 +65,30 @@ def _find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> 
         return Layout({}, all_cases, error.findings)
     reader = _JobReader(challenge, files.names, folder, where)
     reader.read(jobs)
-    if reader.unknown and challenge.submission.case_names == "hidden":
-        known, names = list(reader.cases), sorted(reader.unknown)
-        faults = [fault("unknown-case", where, wording="input", name=name, known=known) for name in names]
-        raise ChallengeBroken(*faults)
+    of_phase = reader.faults_of_phase()
+    is_of_platform = _FORGED.isdisjoint(problem.code for problem in reader.faults) and not _is_of_zip(files, challenge)
+    if of_phase and is_of_platform:
+        raise ChallengeBroken(*of_phase)
     case_files = {name: reader.files[name] for name in sorted(reader.files)}
-    findings = tuple(sorted(reader.findings()))
+    findings = tuple(sorted((*reader.faults, *of_phase)))
     return Layout(case_files, all_cases - set(case_files), findings, inputs=frozenset(reader.inputs))
+
+
+_FORGED = frozenset({"invalid-job", "forged-path", "failed-job"})  # the platform writes none of these
+_INPUTS_FILE, _ZIP_SOCKET = "inputs.json", "predictions-zip-file"
+
+
+def _is_of_zip(files: SubmissionFiles, challenge: Challenge) -> bool:
+    """Whether the platform says, in inputs.json, that the submission is a ZIP that a participant uploaded."""
+    if _INPUTS_FILE not in files.names:
+        return False
+    try:
+        with files.open(_INPUTS_FILE) as stream:
+            values = read_json(stream, where=quote(_INPUTS_FILE), limits=challenge.limits)
+    except InputFault:
+        return False
+    values = values if isinstance(values, list) else []
+    return any(isinstance(value, dict) and socket_of(value).get("slug") == _ZIP_SOCKET for value in values)
 
 
 def read_jobs(stream: BinaryIO, *, where: str, limits: LimitRules) -> list[dict[str, Any]]:
@@ -113,8 +133,15 @@ class _Job:
     outputs: list[Mapping[str, Any]]
 
 
+class _PhaseFault(InputFault):
+    """What is wrong with a job although the platform wrote it: the phase and the challenge differ."""
+
+
 class _JobReader:
-    """Assigns jobs to cases. ``files`` are those of every case with a usable job; ``faults`` grow on the way."""
+    """Assigns jobs to cases. ``files`` are those of every case with a usable job.
+
+    ``faults`` of the list and of outputs, and those ``of_phase``, grow on the way.
+    """
 
     def __init__(self, challenge: Challenge, names: Sequence[str], folder: str, where: str) -> None:
         self.challenge = challenge
@@ -132,18 +159,27 @@ class _JobReader:
         self.inputs: set[str] = set()
         self.files: dict[str, tuple[CaseFile, ...]] = {}
         self.faults: list[Finding] = []
+        self.of_phase: list[Finding] = []
 
     def read(self, jobs: list[Any]) -> None:
         for number, job in enumerate(jobs, start=1):
-            try:
+            with self.collecting():
                 self.add(job, number)
-            except InputFault as error:
-                self.faults += error.findings
-        for name, of_case in self.jobs.items():
-            try:
-                self.files[name] = self.files_of_case(of_case)
-            except InputFault as error:
-                self.faults += error.findings
+        with self.collecting():
+            self.check_sockets()
+            for name, of_case in self.jobs.items():
+                with self.collecting():
+                    self.files[name] = self.files_of_case(of_case)
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Keep the findings of an error, and go on."""
+        try:
+            yield
+        except _PhaseFault as error:
+            self.of_phase += error.findings
+        except InputFault as error:
+            self.faults += error.findings
 
     def add(self, job: Any, number: int) -> None:
         """Find the case of a job. Raises InputFault if the job is not one that the platform writes."""
@@ -165,12 +201,14 @@ class _JobReader:
 
     def input_name(self, job: Mapping[str, Any], where: str) -> str:
         """The name of the image or file that a job had as its input."""
-        slug = self.challenge.submission.input
+        slugs = self.challenge.submission.inputs
         inputs = values_of(job, "inputs", where)
-        chosen = [value for value in inputs if slug is None or socket_of(value).get("slug") == slug]
+        there = [socket_of(value).get("slug") for value in inputs]
+        chosen = [value for value, slug in zip(inputs, there, strict=True) if not slugs or slug in slugs]
         if len(chosen) != 1:
-            what = f"{len(chosen)} inputs" + ("" if slug is None else f" {quote(slug)}")
-            raise refused("invalid-job", where, wording="several-inputs", got=what)
+            number, among = counted(len(chosen), "input"), f" ({listed(there, last='and')})" if there else ""
+            what = f"{number} {listed(slugs)} among {len(inputs)}{among}" if slugs else f"{number}{among}"
+            raise _PhaseFault(fault("invalid-job", where, wording="several-inputs", got=what))
         if name := name_in(chosen[0]):
             return name
         raise refused("invalid-job", where, got="an input that has neither the name of an image nor a file")
@@ -180,7 +218,7 @@ class _JobReader:
         job, *others = sorted(jobs, key=lambda job: job.pk)
         where = f"case {quote(job.case.name)}"
         if others:
-            raise refused("duplicate-case", where, jobs=[each.pk for each in (job, *others)])
+            raise _PhaseFault(fault("duplicate-case", where, jobs=[each.pk for each in (job, *others)]))
         if job.status != SUCCEEDED:
             raise refused("failed-job", where, status=job.status)
         outputs: dict[int, str] = {}
@@ -195,6 +233,17 @@ class _JobReader:
             outputs[class_id] = self.locate(socket, job)
         self.check_outputs(job, outputs)
         return tuple(CaseFile(name, class_id) for class_id, name in sorted(outputs.items()))
+
+    def check_sockets(self) -> None:
+        """Raise _PhaseFault if no job has an output that the challenge needs: it names another socket."""
+        rules = self.challenge.submission
+        slugs = {socket_of(value).get("slug") for jobs in self.jobs.values() for job in jobs for value in job.outputs}
+        there = sorted(slug for slug in slugs if isinstance(slug, str))
+        classes = {self.classes[slug.casefold()] for slug in there if slug.casefold() in self.classes}
+        is_complete = classes == set(self.classes.values())
+        if self.jobs and not (is_complete or (classes and rules.missing_class_file == "empty")):
+            wording, socket = "in-no-job", rules.socket
+            raise _PhaseFault(fault("missing-output", self.where, wording=wording, socket=socket, outputs=there))
 
     def check_outputs(self, job: _Job, usable: Mapping[int, str]) -> None:
         """Raise InputFault if outputs are missing: all, or some where the challenge asks for every class."""
@@ -233,16 +282,36 @@ class _JobReader:
             raise refused("missing-output", where, wording="no-image-in-folder")
         raise refused("missing-output", where, socket=slug)
 
-    def findings(self) -> Iterator[Finding]:
-        yield from self.faults
-        known = list(self.cases)
+    def faults_of_phase(self) -> list[Finding]:
+        """All in which the phase and the challenge differ; jobs of unknown cases explain why others have none."""
+        faults, known, patterns = list(self.of_phase), list(self.cases), set[str]()
         for index, (name, places) in enumerate(sorted(self.unknown.items())):
-            near, total = did_you_mean(name, known) if index < EXAMPLES_SHOWN else "", len(places)
-            where, what = min(places), "the input "
-            yield fault("unknown-case", where, total=total, name=name, known=known, suggestion=near, what=what)
-        for key, case in self.cases.items():
-            if case.name not in self.jobs:
-                yield missing_case(self.challenge, case, "no job", f"a job whose input is {quote(key, 120)}")
+            near = did_you_mean(name, known) if index < EXAMPLES_SHOWN else ""
+            patterns.add(pattern := self.pattern_of(name))
+            where, total = min(places), len(places)
+            faults.append(
+                fault(
+                    "unknown-case",
+                    where,
+                    wording="input-with-suffix",
+                    total=total,
+                    name=name,
+                    known=known,
+                    pattern=pattern,
+                )
+                if pattern
+                else fault("unknown-case", where, wording="input", total=total, name=name, known=known, suggestion=near)
+            )
+        if not self.of_phase and patterns <= {""}:
+            without = [(key, case) for key, case in self.cases.items() if case.name not in self.jobs]
+            faults += [fault("missing-case", f"case {quote(c.name)}", wording="no-job", key=key) for key, c in without]
+        return sorted(faults)
+
+    def pattern_of(self, name: str) -> str:
+        """Return the ``case_key`` under which an input would be a case, "" if there is none."""
+        inside = [case.name for case in self.challenge.cases if case.name in name]
+        longest = max(inside, key=len, default="")
+        return name.replace(longest, "{case}", 1) if longest and not set(name) & set("{}") else ""
 
 
 def classes_by_slug(challenge: Challenge) -> dict[str, int]:
