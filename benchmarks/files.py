@@ -5,10 +5,12 @@ the preset ``monusac2020``. Every measurement is a process of its own, from the 
 children; the contenders alternate, round by round. The floor is a process that imports tifffile, calls ``imread`` for
 every file of both sides and ends. Ratios are of processor time, which other work on the machine changes least.
 
+``--set patches`` writes 2,700 small images without class tables, as the peers read them, and one class.
+
 The peers do the same work from the same files; those that are not installed are left out.
 
     python -m benchmarks.files                    five rounds; prints a table, beside the ratios of the last release
-    python -m benchmarks.files --rounds 1
+    python -m benchmarks.files --set patches --rounds 1
     python -m benchmarks.files --keep             at a release: writes benchmarks/ratios.json
 """
 
@@ -50,6 +52,25 @@ class_table = "{case}.csv"
 missing_case = "worst"
 missing_class_file = "empty"
 """
+ONE_CLASS_TOML = """\
+format_version = 1
+name = "Patches"
+preset = "monusac2020"
+
+[[classes]]
+name = "Nucleus"
+
+[reference]
+format = "label_image"
+files = "reference/{case}.tif"
+overlap = "keep"
+overlap_scope = "image"
+
+[submission]
+format = "label_image"
+files = "{case}.tif"
+missing_case = "worst"
+"""
 READ_PIXELS = """\
 import pathlib, sys, tifffile
 folder = pathlib.Path(sys.argv[1])
@@ -83,28 +104,34 @@ PEERS = {"stardist": STARDIST, "panoptica": PANOPTICA}
 LAST_RELEASE = Path(__file__).with_name("ratios.json")
 
 
-def files() -> Path:
+def files(set_name: str = "monusac_like") -> Path:
     """The folder with ``challenge`` and ``submission``, made at the first call and kept in the cache of the sets."""
-    folder = cache_folder() / f"monusac_like-files-{FORMAT}"
+    folder = cache_folder() / f"{set_name}-files-{FORMAT}"
     if (folder / "complete").is_file():
         return folder
     import numpy as np
     import tifffile
 
-    from benchmarks.sets import IMAGES_OF_PATIENT, monusac_like
+    from benchmarks.sets import IMAGES_OF_PATIENT, SETS
 
     sides = {"reference": folder / "challenge" / "reference", "prediction": folder / "submission"}
     for parent in sides.values():
         parent.mkdir(parents=True, exist_ok=True)
-    (folder / "challenge" / "challenge.toml").write_text(CHALLENGE_TOML)
+    has_classes = set_name == "monusac_like"
+    (folder / "challenge" / "challenge.toml").write_text(CHALLENGE_TOML if has_classes else ONE_CLASS_TOML)
     rows = ["case,group,height,width"]
+    images = SETS[set_name]()
     patients = np.repeat(np.arange(1, len(IMAGES_OF_PATIENT) + 1), IMAGES_OF_PATIENT)
-    for index, (maps, patient) in enumerate(zip(monusac_like(), patients.tolist(), strict=True)):
+    if not has_classes:
+        patients = np.arange(len(images))
+    for index, (maps, patient) in enumerate(zip(images, patients.tolist(), strict=True)):
         height, width = maps.reference.shape
         rows.append(f"image{index:03},patient{patient:02},{height},{width}")
         for side, parent in sides.items():
             labels, class_of = getattr(maps, side), getattr(maps, f"{side}_class")
             tifffile.imwrite(parent / f"image{index:03}.tif", labels, compression="zlib")
+            if not has_classes:
+                continue
             table = [f"{label},{CLASSES[class_of[label - 1] - 1]}" for label in np.unique(labels[labels > 0]).tolist()]
             (parent / f"image{index:03}.csv").write_text("\n".join(("id,class", *table, "")))
     (folder / "challenge" / "cases.csv").write_text("\n".join((*rows, "")))
@@ -153,10 +180,10 @@ def measure(job: str, folder: Path, scratch: Path) -> dict[str, float]:
     return {"seconds": seconds, "processor": usage.ru_utime + usage.ru_stime, "memory": usage.ru_maxrss / 1000}
 
 
-def measure_all(rounds: int) -> Measured:
+def measure_all(rounds: int, set_name: str = "monusac_like") -> Measured:
     """All rounds of each contender."""
-    subprocess.run([sys.executable, "-c", "from benchmarks.files import files; files()"], check=True)
-    folder = files()
+    subprocess.run([sys.executable, "-c", f"from benchmarks.files import files; files({set_name!r})"], check=True)
+    folder = files(set_name)
     jobs = [job for job in CONTENDERS if job not in PEERS or importlib.util.find_spec(job)]
     found: Measured = {job: [] for job in jobs}
     with tempfile.TemporaryDirectory() as scratch:
@@ -168,17 +195,19 @@ def measure_all(rounds: int) -> Measured:
     return found
 
 
-def table(found: Measured) -> str:
-    """All contenders as a markdown table, beside the ratios of the last release."""
+def table(found: Measured, set_name: str = "monusac_like") -> str:
+    """All contenders as a markdown table; those of ``monusac_like`` beside the ratios of the last release."""
     least, ratios, before = least_of(found), ratios_of(found), json.loads(LAST_RELEASE.read_text())
     heads = ("", "seconds, shortest (median)", "processor time, s", "times the floor", f"in {before['version']}")
-    lines = ["**From files to files: 101 images of `monusac_like`**", ""]
+    images = {"monusac_like": "101 images", "patches": "2,700 images of 256 x 256 px, 25 nuclei each"}[set_name]
+    lines = [f"**From files to files: {images} of `{set_name}`**", ""]
+    known = before["ratios"] if set_name == "monusac_like" else {}
     lines += ["| " + " | ".join((*heads, "peak memory, MB")) + " |", "| --- " * (len(heads) + 1) + "|"]
     for job, one in least.items():
         median = statistics.median(each["seconds"] for each in found[job])
         lines.append(
             f"| {CONTENDERS[job]} | {one['seconds']:.2f} ({median:.2f}) | {one['processor']:.2f} | {ratios[job]} "
-            f"| {before['ratios'].get(job, '')} | {one['memory']:,.0f} |"
+            f"| {known.get(job, '')} | {one['memory']:,.0f} |"
         )
     return "\n".join(lines)
 
@@ -196,11 +225,12 @@ def ratios_of(found: Measured) -> dict[str, float]:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--set", choices=("monusac_like", "patches"), default="monusac_like", dest="set_name")
     parser.add_argument("--keep", action="store_true", help="the ratios of this release, in benchmarks/ratios.json")
     parser.add_argument("--json", action="store_true", help="print all that was measured")
     options = parser.parse_args()
-    found = measure_all(options.rounds)
-    print(json.dumps(found) if options.json else table(found))
+    found = measure_all(options.rounds, options.set_name)
+    print(json.dumps(found) if options.json else table(found, options.set_name))
     if options.keep:
         ratios = {job: ratio for job, ratio in ratios_of(found).items() if job not in PEERS}
         from evaluation.files.results import __version__

@@ -430,13 +430,18 @@ def main() -> None:
         name: run_all(name, arguments.contenders, arguments.rounds, arguments.seconds, arguments.minutes)
         for name in arguments.sets
     }
-    command = [sys.executable, "-m", "benchmarks.files", "--json", "--rounds", str(arguments.rounds)]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
-    from_files: files.Measured = json.loads(done.stdout)
-    tables = [*(table(name, outcomes, arguments.rounds) for name, outcomes in found.items()), files.table(from_files)]
+    command = [sys.executable, "-m", "benchmarks.files", "--json", "--rounds", str(arguments.rounds), "--set"]
+    from_files: dict[str, files.Measured] = {
+        name: json.loads(subprocess.run([*command, name], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
+        for name in ("monusac_like", "patches")
+    }
+    tables = [table(name, outcomes, arguments.rounds) for name, outcomes in found.items()]
+    tables += [files.table(of_set, name) for name, of_set in from_files.items()]
     print("\n\n".join([head, *tables]))
     if arguments.write:
-        plot.draw({CONTENDERS[name].label: of for name, of in found["monusac_like"].items()}, from_files, PLOT)
+        plot.draw(
+            {CONTENDERS[name].label: of for name, of in found["monusac_like"].items()}, from_files["monusac_like"], PLOT
+        )
         write_between_markers(arguments.write, "\n\n".join([head, f"![Times and memory]({PLOT.name})", *tables]))
 
 

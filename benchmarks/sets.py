@@ -2,8 +2,9 @@
 
 ``monusac_like``  101 images of 25 patients, sides of 100 to 1500 px, 15,000 nuclei in four classes
 ``slide``         one image of 10,000 x 10,000 px with 60,000 nuclei
+``patches``       2,700 images of 256 x 256 px with 25 nuclei each, as many as a fold of PanNuke
 
-    python -m benchmarks.sets          makes both sets and prints what is in them
+    python -m benchmarks.sets          makes the sets and prints what is in them
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ IMAGES_OF_PATIENT = (1, 1, 2, 2, 3, 3, *(4,) * 9, *(5,) * 8, 6, 7)
 IMAGES_BY_CLASSES = (49, 45, 5, 2)
 SHORTEST_PX, LONGEST_PX = 100, 1500
 NUCLEI = 15_000
+PATCHES = 2_700
 
 # What a good team of that challenge does: about 88 % of nuclei found, IoU of matched pairs about 0.8.
 MISTAKES = Mistakes(
@@ -63,7 +65,12 @@ def slide() -> list[LabelMaps]:
     return cached("slide", lambda: [PlannedImage(1, (10_000, 10_000), 60_000, MONUSAC_WEIGHTS)])
 
 
-SETS: dict[str, Callable[[], list[LabelMaps]]] = {"monusac_like": monusac_like, "slide": slide}
+def patches() -> list[LabelMaps]:
+    """Thousands of small images, from the cache or made now (about a minute)."""
+    return cached("patches", lambda: [PlannedImage(index, (256, 256), 25, MONUSAC_WEIGHTS) for index in range(PATCHES)])
+
+
+SETS: dict[str, Callable[[], list[LabelMaps]]] = {"monusac_like": monusac_like, "slide": slide, "patches": patches}
 
 
 def monusac_plan() -> list[PlannedImage]:
