@@ -52,10 +52,10 @@ make_venv() {
   tell "Ready."
 }
 
-# The locks are made for Python 3.11, so that is looked for first.
+# The locks are made for Python 3.11, so that is looked for first. $PYTHON asks for another.
 find_python() {
   local name
-  for name in python3.11 python3 python3.12 python3.13 python3.14; do
+  for name in ${PYTHON:+"$PYTHON"} python3.11 python3 python3.12 python3.13 python3.14; do
     if "$name" -I -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null; then
       command -v "$name"
       return

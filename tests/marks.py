@@ -21,7 +21,11 @@ OF_LINUX = (
     "test_marks.py",
     "test_other_systems.py",  # starts them itself
     "test_progress.py",
+    "test_results_files.py::test_files_that_another_program_is_writing_stay",
+    "test_results_files.py::test_what_a_killed_program_left_is_removed_by_the_next",
     "test_scale.py",
+    "test_submission_files.py::test_a_submission_is_refused_with_this_line",
+    "test_submission_files.py::test_what_may_not_be_read_is_told",
     "test_workers.py",
 )
 OF_FIXTURE = {"shared_data": "real_data", "browser": "browser", "chromium": "browser"}

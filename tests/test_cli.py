@@ -305,6 +305,14 @@ def test_the_last_line_of_validate_repeats_what_it_warns_of(made, submission):
     assert last.endswith("; 1 file is not used.")
 
 
+def test_validate_says_once_that_files_were_decoded_without_confinement(made, monkeypatch):
+    call = ["validate", "--challenge", made.challenge, "--submission", made.submissions["finder"]]
+    assert "confine" not in evaluation(*call).stdout + evaluation(*call, "--json").stdout
+    monkeypatch.setattr("evaluation.commands.run.missing_here", lambda: ["Landlock", "seccomp"])
+    assert evaluation(*call).stdout.count("Files were decoded without Landlock, seccomp to confine the decoder") == 1
+    assert json.loads(evaluation(*call, "--json").stdout)["unconfined"] == ["Landlock", "seccomp"]
+
+
 def test_validate_gives_findings_as_json(made, submission):
     put(-1, submission)
     done = evaluation("validate", "--challenge", made.challenge, "--submission", submission, "--json")

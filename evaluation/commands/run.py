@@ -44,13 +44,13 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
         entries = [{key: getattr(finding, key) for key in keys} for finding in sorted(set(findings))]
         document = {"valid": not errors, "findings": entries, **({"unconfined": missing} if missing else {})}
         screen.show_json(document, sort_keys=True)
+    elif missing:
+        click.echo(f"Files were decoded without {', '.join(missing)} to confine the decoder (docs/security.md).")
     if errors:
         raise SubmissionRejected(*findings)
     if not as_json:
         screen.show_findings(findings)
         cases = len(rules.cases)
-        if missing:
-            click.echo(f"Files were decoded without {', '.join(missing)} to confine the decoder (docs/security.md).")
         if findings:
             told = render_briefly(findings, cases=cases)
             click.echo(f"Valid, with {counted(len(told), 'warning')}: {'; '.join(told)}.")

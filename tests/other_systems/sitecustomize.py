@@ -36,6 +36,7 @@ GONE = {  # by module: names that the other system lacks; "modules": modules
         "socket": "",
     },
 }
+NEEDED = {"WNOHANG"}  # by ``subprocess`` of Linux
 CALLS_OF_LINUX = ("prctl", "syscall", "malloc_trim", "unshare")
 FORBIDDEN = r'[<>:"|?*\x00-\x1f]|[. ]\Z|\A(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|\Z)'  # in names, on Windows
 IN_USE = "The process cannot access the file because it is being used by another process"
@@ -55,6 +56,7 @@ def imitate(system: str, *, is_test: bool = False) -> None:
     import ctypes
     import multiprocessing.popen_spawn_posix
     import multiprocessing.resource_tracker
+    import multiprocessing.spawn
     import platform
     import signal
     import socket
@@ -70,9 +72,10 @@ def imitate(system: str, *, is_test: bool = False) -> None:
     _hide_modules(frozenset(GONE[system]["modules"].split()))
     for module in (os, signal, socket):
         for name in GONE[system][module.__name__].split():
-            if hasattr(module, name):
+            if hasattr(module, name) and name not in NEEDED:
                 delattr(module, name)
-    # The libraries of Linux still use what was taken away.
+    # The libraries are those of Linux, and so are the ends of their pipes.
+    multiprocessing.spawn.sys = _SystemOfLinux()
     multiprocessing.resource_tracker._HAVE_SIGMASK = hasattr(signal, "pthread_sigmask")
     multiprocessing.popen_spawn_posix.Popen.kill = lambda self: self._send_signal(kill)
     subprocess.Popen.kill = lambda self: self.send_signal(kill)
@@ -86,6 +89,18 @@ def imitate(system: str, *, is_test: bool = False) -> None:
         if not is_test:
             _write_like_windows()
     sys.platform = system
+
+
+class _SystemOfLinux:
+    """The module ``sys`` as it was."""
+
+    platform = "linux"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(sys, name, value)
 
 
 def _hide_modules(names: frozenset[str]) -> None:
