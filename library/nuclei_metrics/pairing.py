@@ -84,7 +84,7 @@ class Matching:
         place = np.flatnonzero(np.isin(own.source_id, labels))
         index = found.index[place]
         label = np.where(index < 0, 0, np.append(other.source_id, 0)[index])
-        return Nearest(label, found.iou[place], found.distance_px[place], np.isin(label, taken) & (index >= 0))
+        return Nearest(label, found.iou[place], found.distance_px[place], np.isin(label, taken))
 
     def kinds(self, of: Literal["reference", "prediction"]) -> npt.NDArray[np.str_]:
         """Return what became of each nucleus of a side, by ascending label, (N,).

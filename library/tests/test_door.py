@@ -90,6 +90,10 @@ def test_exactly_at_the_threshold_strict_decides():
     assert [match(*sides, iou=2 / 3, strict=strict).true_positives for strict in (True, False)] == [0, 1]
 
 
+def test_of_two_rivals_at_exactly_one_half_the_first_by_position_matches():
+    assert match(picture("bbaa"), picture("cccc"), strict=False).pairs.tolist() == [[2, 3]]
+
+
 def test_below_one_half_the_most_pairs_are_taken_and_then_the_greatest_iou():
     found = match(picture("aaaabb"), picture("cddddd"), iou=0.1)
     assert found.pairs.tolist() == [[1, 3], [2, 4]]
@@ -128,6 +132,20 @@ def test_a_candidate_that_another_nucleus_has_is_taken():
     found = match(picture("aaaab"), picture("ccccc"))
     assert (found.missed.tolist(), found.nearest().label.tolist()) == ([2], [3])
     assert (found.nearest().iou.tolist(), found.nearest().taken.tolist()) == ([0.2], [True])
+
+
+def test_a_spurious_prediction_on_a_nucleus_that_has_another_is_told():
+    nearest = match(picture("ccccc"), picture("aaaab")).nearest("spurious")
+    assert (nearest.label.tolist(), nearest.taken.tolist()) == ([3], [True])
+
+
+def test_the_candidate_with_the_highest_iou_comes_before_a_nearer_one():
+    nearest = match(picture("aaaaaaaa"), picture("ddd.e...")).nearest()
+    assert (nearest.label.tolist(), nearest.iou.tolist(), nearest.distance_px.tolist()) == ([4], [0.375], [2.5])
+
+
+def test_the_nearest_candidate_is_found_whatever_the_order_of_labels():
+    assert match(picture("...c.."), picture("..b..a")).nearest().label.tolist() == [2]
 
 
 def test_without_the_other_side_there_is_no_candidate():
@@ -384,7 +402,7 @@ def test_masks_may_overlap():
 @pytest.mark.parametrize(
     ("reference", "prediction", "classes", "message"),
     [
-        (REFERENCE, PREDICTION[:2], {}, r"reference is \(3, 5\) px, prediction \(2, 5\) px"),
+        (REFERENCE, PREDICTION[:2], {}, r"is \(3, 5\) px, prediction \(2, 5\) px \(height, width\); expected one size"),
         (REFERENCE, PREDICTION + 0.5, {}, "prediction: labels are not all whole numbers"),
         (REFERENCE, OnTheGpu(PREDICTION), {}, r"prediction: .*a CUDA tensor; expected .* tensor.detach\(\).cpu\(\)"),
         (np.stack([REFERENCE] * 2), PREDICTION, {}, "reference: mask 1 has several labels"),
@@ -465,3 +483,23 @@ def test_one_more_spurious_nucleus_never_raises_a_score(maps):
     for function in (panoptic_quality, threat_score, aji, aji_plus, dice, seg):
         before, after = function(reference, prediction), function(reference, more)
         assert after.value_or(0) <= before.value_or(1)
+
+
+# --- a published example ----------------------------------------------------------------------------------------------
+
+# From the documentation of torchmetrics' PanopticQuality: category and instance of each pixel. 0.5463 is the mean over
+# the categories 0 and 1 (things), 6 and 7 (stuff).
+OF_TORCHMETRICS = (
+    ("60 01 60 01", "01 01 60 01", "01 01 60 10", "01 70 10 10", "01 70 70 70"),
+    ("60 00 60 60", "00 00 60 01", "00 00 60 01", "00 70 60 10", "00 70 70 70"),
+)
+
+
+def test_the_published_example_of_torchmetrics_has_its_published_value():
+    codes = [np.array([row.split() for row in rows]) for rows in OF_TORCHMETRICS]
+    names = sorted({code for side in codes for code in side.ravel().tolist()})
+    labels = [np.vectorize(lambda code: 1 + names.index(code))(side) for side in codes]
+    of_label = {1 + index: 1 + "0167".index(code[0]) for index, code in enumerate(names)}
+    val = nm.Evaluation(classes=["0", "1", "6", "7"], metrics=["panoptic"], class_aware=True)
+    val.update(*labels, reference_class=of_label, prediction_class=of_label)
+    assert val.compute()["panoptic.pq"].value == pytest.approx(0.5463, abs=5e-5)

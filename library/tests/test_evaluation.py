@@ -67,6 +67,7 @@ def test_groups_are_pooled_before_they_are_averaged():
     assert {name: scores["detection.recall"].value for name, scores in each.items()} == {"one": 2 / 6, "two": 1.0}
     assert val.compute("groups")["detection.recall"] == Score((2 / 6 + 1) / 2)
     assert [s["detection.recall"].value for s in val.compute_each("images").values()] == [2 / 3, 0.0, 1.0]
+    assert list(val.compute_each("images")) == [0, 1, 2]
     val.update(REFERENCE, REFERENCE)
     with pytest.raises(ValueError, match="an image has no group"):
         val.compute_each()
@@ -128,6 +129,11 @@ def test_names_of_papers_stand_for_metrics():
 
 
 def test_a_name_with_several_readings_is_refused_with_them():
+    val = Evaluation(classes=["a", "b"], metrics=["thresholds", "curves"])
+    val.update(**random_image(1))
+    with pytest.raises(KeyError, match=r"'AP50' over 'pooled' is 2 of these readings: curves.coco_map_iou50.pooled"):
+        val.compute()["AP50"]
+    assert val.compute("images")["AP50"] == val.compute("images")["thresholds.threat_score_iou50"]
     with pytest.raises(ValueError, match=r"'AP50' .*curves.coco_map_iou50.*thresholds.threat_score_iou50"):
         Evaluation(metrics=["AP50"])
 
