@@ -320,7 +320,7 @@ def test_validate_gives_findings_as_json(made, submission):
     assert done.returncode == 1
     assert document["valid"] is False
     found = {finding["code"]: finding["severity"] for finding in document["findings"]}
-    assert found == {"negative-label": "error", "own-duplicates": "warning"}  # the demo has a few own duplicates
+    assert found == {"negative-label": "error"}
 
 
 def test_rasterise_writes_label_maps_that_can_be_read_back(made, tmp_path):

@@ -96,6 +96,29 @@ def test_a_twin_that_matches_another_nucleus_within_the_radius_only_is_a_duplica
     assert [len(of) for of in matched(*sides, recommended("keep")).matches.values()] == [1, 2]
 
 
+def discs(*centres_yx: tuple[float, float], radius: float = 4) -> Instances:
+    y, x = np.indices(SHAPE)
+    return instances_of(
+        np.stack([(y - row) ** 2 + (x - column) ** 2 <= radius**2 for row, column in centres_yx]),
+        np.ones(len(centres_yx), int),
+    )
+
+
+def test_an_honest_prediction_of_small_nuclei_on_each_other_loses_nothing_by_centroids() -> None:
+    """A row of nuclei of radius 4 px, 3 px apart, each predicted 2 px beside its place: no IoU is above 1/2."""
+    reference, prediction = (discs(*((20 + off, 8 + off / 2 + 3 * step) for step in range(12))) for off in (0, 2))
+    assert len(find_twins(prediction)[0]) == 11
+    assert [len(of) for of in matched(reference, prediction).matches.values()] == [0, 12]
+
+
+def test_a_copy_whose_centroid_lies_outside_the_nucleus_that_it_matches_is_a_duplicate_by_centroids_too() -> None:
+    """The copy lies within 12 px of a nucleus that was missed, and not on it."""
+    reference, prediction = discs((20, 10), (20, 19)), discs((20, 10), (20, 11))
+    assert [len(of) for of in matched(reference, prediction).matches.values()] == [1, 1]
+    inside = discs((20, 10), (20, 15.5))  # on the second nucleus: another find, if it shares less than half, or more
+    assert len(list(matched(reference, inside).matches.values())[1]) == 2
+
+
 def test_pairs_name_predictions_by_their_places_among_all() -> None:
     found = matched(squares((5, 5), (30, 5)), squares((5, 5), (5, 6), (30, 5)))
     assert [matches.prediction_index.tolist() for matches in found.matches.values()] == [[1, 2]] * 2
@@ -149,6 +172,13 @@ def test_one_line_tells_of_all_cases_of_a_submission_from_arrays_too() -> None:
         "smaller of the two with another one; "
     )
     assert score_instances(recommended(), {"a": (twice, once)}).findings == ()
+
+
+def test_few_twins_of_many_nuclei_are_no_warning_but_copies_are() -> None:
+    seen = SeenNuclei("a", nuclei=326, twins=4)
+    assert own_duplicates(recommended(), [seen]) == []
+    assert own_duplicates(recommended(), [replace(seen, copies=2)])
+    assert own_duplicates(recommended(), [replace(seen, twins=17)])
 
 
 def test_only_nuclei_that_are_equal_to_the_pixel_are_called_equal() -> None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from evaluation.challenge import Challenge, FormatRules
-from evaluation.challenge.matching_rules import InFileOrder, MatchingRule, RadiusRule, Sides
+from evaluation.challenge.matching_rules import InFileOrder, IouRule, MatchingRule, RadiusRule, Sides
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances import prepare
 from nuclei_metrics.instances.plausible import background_index, scattered_instances
 from nuclei_metrics.instances.runs import cover_depth, select_instances
-from nuclei_metrics.matching.rules import match_iou_above
+from nuclei_metrics.matching.rules import centroid_inside, match_iou_above
 from nuclei_metrics.matching.table import count_copies, duplicates_among, find_twins, overlap_table, refuse_overlaps
 from nuclei_metrics.metrics.counts import class_counts, join_images
 from nuclei_metrics.model import Bool, Case, Instances, Int64, Matches, OverlapTable
@@ -25,6 +25,7 @@ from nuclei_metrics.model.instances import join_instances
 
 MANY = 20  # nuclei that do not lie in one corner by chance
 _RUNS_OF_SMALL_CASES = 1 << 15
+_TWINS_OF_NUCLEI = 0.05  # share of the nuclei: up to here twins are told only if some are equal
 LOOKED_AT = 64  # shared rows, or close points, for each run or point: a nucleus that is there 64 times is counted
 
 
@@ -170,21 +171,22 @@ def match_case(
     if "file_order" in challenge.matching.published_faults:
         rules = (InFileOrder(**rules[0].model_dump()), *rules[1:])
     sides = Sides(case, table, reference.instances, predicted, challenge.metrics.boundary)
-    takes_part = _part_takers(challenge, sides)
+    part_takers = _part_takers(challenge, sides)
     if ignore.policy == "drop_unmatched" and taking_part is not None and rules:
-        first_matches = match(rules[0], sides, takes_part)
+        first_matches = match(rules[0], sides, part_takers.under(rules[0]))
         stays = ~prepare.more_than_fraction_inside(submitted, reference.ignore, ignore.fraction or 0.0)[taking_part]
         stays[first_matches.prediction_index] = True
         predicted, taking_part = select_instances(predicted, stays), taking_part[stays]
         sides = replace(sides, table=overlap_table(reference.instances, predicted), prediction=predicted)
-        takes_part = _part_takers(challenge, sides)
+        part_takers = _part_takers(challenge, sides)
+    takes_part = part_takers.by_iou
     return MatchedCase(
         case=case,
         reference=reference,
         prediction=predicted,
         submitted=None if prediction is None else len(submitted),
         table=sides.table if takes_part is None else sides.table.part(takes_part[sides.table.prediction_index]),
-        matches={rule.name: match(rule, sides, takes_part) for rule in rules},
+        matches={rule.name: match(rule, sides, part_takers.under(rule)) for rule in rules},
         reference_counts=(
             class_counts(reference.instances, classes) if reference.class_counts is None else reference.class_counts
         ),
@@ -193,29 +195,58 @@ def match_case(
     )
 
 
-def _part_takers(challenge: Challenge, sides: Sides) -> Bool | None:
-    """Tell which predictions take part in matching, bool (M,); None: all do, as without ``submission.duplicates``.
+@dataclass(frozen=True, slots=True, eq=False)
+class _PartTakers:
+    """Which predictions take part in matching, bool (M,); None: all do.
 
-    Two that match two different nuclei of the reference are no duplicates: by an IoU above 1/2, points by the first
-    matching rule. So the radius of a rule never makes two nuclei of a nucleus and its copy.
+    by_iou   where twins are told by an IoU above 1/2; of points by the first rule
+    of_rule  under the rules, by their names, that tell them by more
+    """
+
+    by_iou: Bool | None = None
+    of_rule: Mapping[str, Bool] = field(default_factory=dict)
+
+    def under(self, rule: MatchingRule) -> Bool | None:
+        return self.of_rule.get(rule.name, self.by_iou)
+
+
+def _part_takers(challenge: Challenge, sides: Sides) -> _PartTakers:
+    """Tell which predictions take part in matching. All do without ``submission.duplicates``.
+
+    Two that match two different nuclei of the reference are no duplicates: by an IoU above 1/2, under a rule with
+    another condition by this rule, if each has such an IoU or its centroid inside the nucleus that it matches. So the
+    radius of a rule never makes two nuclei of a nucleus and its copy, and nuclei that lie close together are all found.
+    Points: by the first rule.
     """
     prediction, rules = sides.prediction, challenge.matching.rules
     if challenge.submission.duplicates == "keep" or not rules:
-        return None
+        return _PartTakers()
     twins = _twins_of(challenge, sides.case, prediction, challenge.limits.overlaps_per_case)
     if not len(twins[0]):
-        return None
+        return _PartTakers()
     matched, fit = np.zeros(len(prediction), np.bool_), np.zeros(len(prediction))
-    if prediction.point_yx is None and sides.reference.point_yx is None:
-        matches = match_iou_above(*sides.compared, threshold=0.5, class_aware=False)
-        table = sides.table
-        above = 2 * table.intersection_px > table.union_px()
-        np.maximum.at(fit, table.prediction_index[above], (table.intersection_px / table.union_px())[above])
-    else:
-        matches = match(rules[0], sides)
-        fit[matches.prediction_index] = 1
-    matched[matches.prediction_index] = True
-    return ~duplicates_among(prediction, twins, matched, fit)
+    if prediction.point_yx is not None or sides.reference.point_yx is not None:
+        matched[(chosen := match(rules[0], sides).prediction_index)] = True
+        fit[chosen] = 1
+        return _PartTakers(~duplicates_among(prediction, twins, matched, fit))
+    table = sides.table
+    left, right, iou = table.reference_index, table.prediction_index, table.intersection_px / table.union_px()
+    above = 2 * table.intersection_px > table.union_px()
+    matched[match_iou_above(*sides.compared, threshold=0.5, class_aware=False).prediction_index] = True
+    np.maximum.at(fit, right[above], iou[above])
+    by_iou, of_rule = ~duplicates_among(prediction, twins, matched, fit), {}
+    inside = centroid_inside(sides.reference, prediction, left, right)
+    for rule in rules:
+        if isinstance(rule, IouRule) and rule.threshold >= 0.5:
+            continue
+        matches = match(rule, sides)
+        found = centroid_inside(sides.reference, prediction, matches.reference_index, matches.prediction_index)
+        found |= 2 * matches.intersection_px > matches.union_px
+        matched_by_rule, fit_of_rule = np.zeros(len(prediction), np.bool_), fit.copy()
+        matched_by_rule[matches.prediction_index[found]] = True
+        np.maximum.at(fit_of_rule, right[inside], iou[inside])
+        of_rule[rule.name] = ~duplicates_among(prediction, twins, matched_by_rule, fit_of_rule)
+    return _PartTakers(by_iou, of_rule)
 
 
 def _twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int) -> tuple[Int64, Int64]:
@@ -315,12 +346,13 @@ def end_in_8_bits(ids: Iterable[object]) -> bool:
 def own_duplicates(challenge: Challenge, cases: Sequence[SeenNuclei]) -> list[Finding]:
     """Warn once of the own duplicates that a submission has in all its cases."""
     having = [f"case {quote(case.case)}" for case in cases if case.twins]
-    if not having:
+    twins, copies = sum(case.twins for case in cases), sum(case.copies for case in cases)
+    if not copies and twins <= _TWINS_OF_NUCLEI * sum(case.nuclei for case in cases):
         return []
     return [
         fault(
             "own-duplicates", *having, wording="" if challenge.submission.duplicates == "keep" else "false-positive",
-            twins=sum(case.twins for case in cases), copies=sum(case.copies for case in cases),
+            twins=twins, copies=copies,
             nuclei=sum(case.nuclei for case in cases), having=len(having),
             cases=len(cases), points=any(case.are_points for case in cases)
         )
