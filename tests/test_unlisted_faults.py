@@ -348,3 +348,11 @@ def test_an_odd_team_in_many_rows_is_counted(bench: Bench) -> None:
     bench.write("scores.csv", f"team,case,metric,value\n{rows}")
     call = ["rank", "--scores", "scores.csv", "--output", "board", "--column", "f1:descending"]
     assert "line 3, line 5, line 7 and 3 more: the team" in bench.run(*call)
+
+
+@pytest.mark.parametrize("end, code", [("\f", "U+000C"), ("\u2028", "U+2028"), ("\x85", "U+0085")])
+def test_a_table_whose_lines_end_as_no_csv_ends_them_is_refused(end: str, code: str, bench: Bench) -> None:
+    """All of it is the header then, and it would be a prediction without nuclei."""
+    bench.make("points_csv")
+    bench.write("submission/case_017.csv", f"x,y,class{end}1,2,Epithelial{end}".encode())
+    assert f"'case_017.csv', line 1: the character {code} in the names of the columns" in bench.validate()

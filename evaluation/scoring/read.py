@@ -207,8 +207,7 @@ def not_looked_at(where: str, done: int, number: int, what: str, *, slow: int = 
         return []
     rest = number - done
     if slow < SLOW_FILES:
-        wording = "all-together"
-        return [fault("too-slow", where, wording=wording, seconds=seconds, rest=rest, number=number, what=what)]
+        return [fault("too-slow", where, wording="all-together", seconds=seconds, rest=rest, number=number, what=what)]
     return [fault("too-slow", where, wording="not-looked-at", slow=slow, rest=rest, number=number, what=what)]
 
 
