@@ -462,7 +462,7 @@ def test_images_csv_has_a_row_for_each_model_and_image(capsys):
         (model, group, image) for model in ("masks", "all") for group, image in (("P", "_a"), ("P", "b"), ("Q", "c"))
     ]
     assert [row["detection.f1"] for row in rows[:3]] == ["0.0", "0.4", "1.0"]
-    assert rows[0]["segmentation.iou"] == ""  # nothing matched
+    assert rows[0]["segmentation.iou"] == "0.0"  # nothing is predicted: the worst value, as in the mean
     assert [column for column in rows[0] if "." in column] == [path for path in COMPARED if path in rows[0]]
     assert (Path("out") / "cases.csv").read_text().startswith("case,group")  # of the challenge that was kept
     run(["compare", "reference", "masks", "--output", "one"])

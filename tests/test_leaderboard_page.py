@@ -298,7 +298,7 @@ def test_names_in_a_csv_stay_hidden_where_the_challenge_hides_them(made) -> None
 
 def test_teams_whose_names_are_alike_stay_apart() -> None:
     names = [f"{'a long name ' * 9}{place}" for place in range(3)]
-    page = leaderboard_page(document_of(table_of([SEPARATE], teams=tuple(names))))
+    page = leaderboard_page(document_of(table_of([np.tile(SEPARATE, 2)], teams=tuple(names))))
     assert len(set(part(page, "sampled-places").names("x"))) == 3
     assert [row[0].value for row in part(page, "board").rows] == names
 

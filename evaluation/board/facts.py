@@ -205,7 +205,8 @@ def _methods(document: Document) -> Iterator[_Fact]:
     """Under how many other methods of ranking the same team is first."""
     own, first = document["ranking"]["method"], set(_leaders(document))
     names = [team["name"] for team in document["teams"]]
-    others = [entry for entry in document.get("methods") or () if entry["method"] != own]
+    every = [entry for entry in document.get("methods") or () if entry["method"] != own]
+    others = [entry for entry in every if any(place is not None for place in entry["places"])]
     if not others:
         return
     against: dict[str, list[str]] = {}
