@@ -133,18 +133,18 @@ def test_a_fault_of_the_program_leaves_one_team_without_a_place(monkeypatch: pyt
     bench.make("geojson outlines", ranking=ranking)
     for team in ("alpha", "beta", "odd"):
         shutil.copytree("submission", f"teams/{team}")
-    plain = street.match_case
+    plain = street.match_cases
 
-    def match_case(challenge: Any, case: Any, reference: Any, prediction: Any, counts: Any = None) -> Any:
-        if len(prediction) == 0:
+    def match_cases(challenge: Any, cases: Any) -> Any:
+        if any(len(case.prediction) == 0 for case in cases):
             raise MadeForThisTest("a case")
-        return plain(challenge, case, reference, prediction, counts)
+        return plain(challenge, cases)
 
     for path in Path("teams/odd").glob("*.geojson"):
         path.write_text('{"type": "FeatureCollection", "features": []}')
     sides = ["--challenge", "challenge", "--submissions", "teams", "--output", "out"]
     with monkeypatch.context() as patch:
-        patch.setattr(street, "match_case", match_case)
+        patch.setattr(street, "match_cases", match_cases)
         assert run(["leaderboard", *sides, "--workers", "1", "--log", "log"]) == 0
     document = json.loads(Path("out/leaderboard.json").read_text())
     assert [each["name"] for each in document["not_ranked"]] == ["odd"]
