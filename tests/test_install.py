@@ -20,10 +20,12 @@ from pathlib import Path
 import pytest
 
 import evaluation
+import nuclei_metrics
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGE = ROOT / "evaluation"
+LIBRARY = ROOT / "library"
 
 PROGRAM = """\
 from concurrent.futures import Executor
@@ -66,17 +68,31 @@ FAULTS = {
 
 def test_every_file_of_the_package_is_installed_with_it() -> None:
     """pip installs modules of packages, and of other files those that pyproject.toml names."""
-    folders = {path.parent for path in PACKAGE.rglob("__init__.py")}
+    packages = PACKAGE, LIBRARY / "nuclei_metrics"
+    folders = {path.parent for package in packages for path in package.rglob("__init__.py")}
     named = {
         path
         for package, patterns in PROJECT["tool"]["setuptools"]["package-data"].items()
         for pattern in patterns
-        for path in ROOT.joinpath(*package.split(".")).glob(pattern)
+        for home in (ROOT, LIBRARY)
+        for path in home.joinpath(*package.split(".")).glob(pattern)
     }
-    files = {path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    found = (path for package in packages for path in package.rglob("*"))
+    files = {path for path in found if path.is_file() and "__pycache__" not in path.parts}
     assert PACKAGE / "py.typed" in files
     assert {path for path in files if path.parent not in folders} <= named
     assert {path for path in files if path.suffix != ".py"} == named
+
+
+def test_the_library_alone_has_the_same_files_and_version() -> None:
+    project = tomllib.loads((LIBRARY / "pyproject.toml").read_text())
+    rooms = {".".join(path.parent.relative_to(LIBRARY).parts) for path in LIBRARY.rglob("__init__.py")}
+    assert set(project["tool"]["setuptools"]["packages"]) == rooms
+    data = "package-data"
+    ours = {"nuclei_metrics": PROJECT["tool"]["setuptools"][data]["nuclei_metrics"]}
+    assert project["tool"]["setuptools"][data] == ours
+    assert project["project"]["version"] == nuclei_metrics.__version__ == evaluation.__version__
+    assert {one.partition(">")[0] for one in project["project"]["dependencies"]} == {"numpy", "scipy"}
 
 
 def test_one_version_stands_everywhere() -> None:
