@@ -86,7 +86,7 @@ def test_every_file_of_the_package_is_installed_with_it() -> None:
 
 def test_the_library_alone_has_the_same_files_and_version() -> None:
     project = tomllib.loads((LIBRARY / "pyproject.toml").read_text())
-    rooms = {".".join(path.parent.relative_to(LIBRARY).parts) for path in LIBRARY.rglob("__init__.py")}
+    rooms = {".".join(path.parent.relative_to(LIBRARY).parts) for path in LIBRARY.glob("nuclei_metrics/**/__init__.py")}
     assert set(project["tool"]["setuptools"]["packages"]) == rooms
     data = "package-data"
     ours = {"nuclei_metrics": PROJECT["tool"]["setuptools"][data]["nuclei_metrics"]}
