@@ -249,7 +249,20 @@ def test_the_summary_fits_the_line_that_the_platform_shows():
         summary = render_summary(findings, intro="Submission rejected:")
         assert len(summary) <= 1000
         assert "\n" not in summary
-        assert number < 5 or "more kinds of problem)" in summary
+        assert summary.startswith(f"Submission rejected: [invalid-rule] {'x' * 100}: got; expected rule 0. {'y' * 90}")
+        rest = {1: "", 3: " And 2 more kinds of problem: see the lines above."}
+        assert summary.endswith(rest.get(number, " And 39 more kinds of problem: see the lines above."))
+
+
+def test_a_summary_has_the_most_important_fault_whole_with_one_place_if_it_is_long():
+    """What is wrong with the layout explains the rest; the catalogue has it first."""
+    layout = [Finding("unknown-case", f"'{n}/{'x' * 100}'", f"got {n}", "a case", "Rename it.") for n in range(7)]
+    others = [Finding("fractional-label", "'a'", "0.5", "whole numbers"), Finding("missing-case", "case 'b'", "c", "d")]
+    summary = render_summary([*others, *layout], intro="Submission rejected:", rest="'evaluation validate' lists them")
+    assert summary == (
+        f"Submission rejected: [unknown-case] '0/{'x' * 100}' and 6 more: got 0; expected a case. Rename it. "
+        "And 2 more kinds of problem: 'evaluation validate' lists them."
+    )
     assert len(render_summary([finding("x" * 5000)], intro="Submission rejected:")) <= 1000
 
 

@@ -424,3 +424,20 @@ def test_init_reads_the_headers_of_real_slides(shared_data, tmp_path):
     assert evaluation("rasterise", "--challenge", tmp_path / "real", "--output", tmp_path / "out").returncode == 0
     report = json.loads((tmp_path / "out" / "rasterisation.json").read_text())["cases"]["A9K0_1"]
     assert (report["contested_px"], report["outlines_self_intersecting"]) == (592, 76)
+
+
+def test_the_number_of_workers_may_come_from_the_environment(made, tmp_path, monkeypatch, capsys):
+    given = ["score", "--challenge", str(made.challenge), "--submission", str(made.submissions["finder"])]
+    for workers, code in (("0", 2), ("2", 0)):
+        monkeypatch.setenv("NUCLEI_EVALUATION_WORKERS", workers)
+        assert cli.run([*given, "--output", str(tmp_path / workers)]) == code
+
+
+def test_the_last_line_says_which_format_the_files_have_as_validate_does(made, tmp_path):
+    other = shutil.copytree(made.challenge / "reference", tmp_path / "outlines", copy_function=shutil.copyfile)
+    given = ["--challenge", made.challenge, "--submission", other]
+    done = evaluation("score", *given, "--output", tmp_path / "out")
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 1
+    assert "It holds 8 images as aperio_xml" in last and "evaluation convert" in last
+    assert last == evaluation("validate", *given).stderr.strip().splitlines()[-1]

@@ -243,7 +243,8 @@ def _why_unranked(name: str, error: Exception) -> store.Unranked:
     hidden = error.hidden_names if isinstance(error, SubmissionRejected) else ()
     findings = redact_findings((f for f in error.findings if f.severity == "error"), hidden)
     first = min(findings, key=lambda finding: (finding.code, finding.expected))
-    return store.Unranked(name, first.code, render_summary(findings, intro="").strip())
+    reason = render_summary(findings, intro="", rest="'evaluation validate' lists them").strip()
+    return store.Unranked(name, first.code, reason)
 
 
 def _trace_of(error: Exception) -> str:

@@ -62,7 +62,13 @@ output_option = partial(path_option, "--output", check=output_folder)
 RulesFolder = challenge_option("Folder with challenge.toml and cases.csv.", required=True)
 ReferenceFolder = challenge_option("Folder with challenge.toml, cases.csv, reference.", required=True)
 Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that scores the cases.")
-Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
+WORKERS_VARIABLE = "NUCLEI_EVALUATION_WORKERS"  # the platform gives no arguments, and drops GRAND_CHALLENGE_…
+Workers = click.option(
+    "--workers",
+    type=click.IntRange(1, 1024),
+    envvar=WORKERS_VARIABLE,
+    help=f"Processes to use; never changes a result. [or {WORKERS_VARIABLE}]",
+)
 Before = path_option("--before", "An older leaderboard (folder or leaderboard.json): what has changed?")
 
 

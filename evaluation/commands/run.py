@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +16,23 @@ import click
 
 from evaluation.commands import options, screen
 from evaluation.files.system import missing_here
-from evaluation.findings import counted, fault, quote, render_briefly
+from evaluation.findings import Finding, counted, fault, quote, render_briefly
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
 if TYPE_CHECKING:
     from evaluation.board.variants import Audit
     from evaluation.scoring.score import Result
+
+
+def _with_other_format(findings: Sequence[Finding], challenge: Path, submission: Path) -> tuple[Finding, ...]:
+    """Tell of a rejected submission that its files have another format, by the names that participants know."""
+    from evaluation.challenge import Challenge
+    from evaluation.folders.convert import with_other_format
+
+    told = with_other_format(findings, submission, Challenge.load(challenge).submission.format)
+    if submission != options.INPUT:
+        return tuple(told)
+    return tuple(replace(finding, fix=finding.fix.replace(f"{options.INPUT}/", "")) for finding in told)
 
 
 @click.command()
@@ -36,9 +49,7 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
     missing = missing_here()
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
-        from evaluation.folders.convert import with_other_format
-
-        findings = tuple(with_other_format(findings, submission, rules.submission.format))
+        findings = _with_other_format(findings, challenge, submission)
     if as_json:
         keys = ("code", "severity", "where", "got", "expected", "fix", "count")
         entries = [{key: getattr(finding, key) for key in keys} for finding in sorted(set(findings))]
@@ -112,6 +123,8 @@ def score(
             click.echo(trace)
         with options.writing_to(output):
             remove_results(output)  # an earlier submission's would be taken for this one's
+        if isinstance(error, SubmissionRejected):
+            error.findings = _with_other_format(error.findings, challenge, submission)
         raise
     earlier_results = challenge / "leaderboard"  # results to rank among, or a folder that may not be looked into
     if any(earlier_results.glob("*.json")) or (

@@ -23,6 +23,8 @@ from typing import Any, Literal, TypeVar
 
 FAULTS_NAMED = 20  # more of a kind are counted, not listed
 SUMMARY_LIMIT = 1000
+EXAMPLES_SHOWN = 3
+_SUMMARY_CHARACTERS = 300  # of a fault with several places, in a summary
 
 Severity = Literal["error", "warning"]
 T = TypeVar("T")
@@ -88,10 +90,10 @@ def fault(
     )
 
 
-def _render_group(findings: Sequence[Finding]) -> str:
-    """One line for equal faults (same code and expectation): at most three places, and how many more there are."""
+def _render_group(findings: Sequence[Finding], examples: int = EXAMPLES_SHOWN) -> str:
+    """One line for equal faults (same code and expectation): some places, and how many more there are."""
     first = findings[0]
-    shown = findings[:EXAMPLES_SHOWN]
+    shown = findings[:examples]
     more = sum(finding.count for finding in findings) - sum(finding.named for finding in shown)
     if all(finding.got == first.got for finding in shown):
         where, got = _join_places([finding.where for finding in shown]), first.got
@@ -107,11 +109,17 @@ def _render_group(findings: Sequence[Finding]) -> str:
 def render_findings(findings: Iterable[Finding]) -> list[str]:
     """All findings as lines, equal faults grouped, errors before warnings; the same for any order of the findings."""
 
+    return [_render_group(group) for group in _grouped(findings)]
+
+
+def _grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Return equal faults together: errors before warnings, codes in alphabetical order."""
+
     def key(finding: Finding) -> tuple[str, str, str]:
         return finding.severity, finding.code, finding.expected
 
     ordered = sorted(set(findings), key=lambda finding: (key(finding), _natural_order(finding.where), finding))
-    return [_render_group(list(group)) for _, group in groupby(ordered, key)]
+    return [[*group] for _, group in groupby(ordered, key)]
 
 
 def render_briefly(findings: Iterable[Finding], **data: Any) -> list[str]:
@@ -140,22 +148,26 @@ def _natural_order(text: str) -> list[tuple[int, str]]:
     return [(len(part) if index % 2 else 0, part) for index, part in enumerate(parts)]
 
 
-def render_summary(findings: Iterable[Finding], *, intro: str) -> str:
-    """One line of at most 1,000 characters: the intro, then as many lines of findings as fit, then how many do not."""
-    lines = render_findings(finding for finding in findings if finding.severity == "error")
-    summary = intro
-    for index, line in enumerate(lines):
-        remaining = len(lines) - index - 1
-        tail = f" (and {remaining} more kinds of problem)" if remaining else ""
-        room = SUMMARY_LIMIT - len(summary) - len(tail) - 1
-        if len(line) > room:
-            if index == 0:
-                return f"{summary} {line[: room - 1]}…{tail}"
-            return f"{summary} (and {remaining + 1} more kinds of problem)"
-        if len(summary) + 1 + len(line) + 40 > SUMMARY_LIMIT and remaining:
-            return f"{summary} {line}{tail}"
-        summary = f"{summary} {line}"
-    return summary
+def render_summary(findings: Iterable[Finding], *, intro: str, rest: str = "see the lines above") -> str:
+    """One line of at most 1,000 characters: the intro, the most important fault whole, and how many more there are.
+
+    The order of importance is that of findings.toml: what is wrong with the whole submission, then with one file. A
+    fault of more than some 300 characters names one place only.
+
+    rest  where the other faults are told
+    """
+    groups = _grouped(finding for finding in findings if finding.severity == "error")
+    if not groups:
+        return intro
+    order = list(texts())
+    first = min(groups, key=lambda group: order.index(group[0].code))
+    line = _render_group(first)
+    if len(line) > _SUMMARY_CHARACTERS:
+        line = _render_group(first, examples=1)
+    more = len(groups) - 1
+    tail = f" And {counted(more, 'more kind')} of problem: {rest}." if more else ""
+    room = SUMMARY_LIMIT - len(intro) - len(tail) - 1
+    return f"{intro} {line if len(line) <= room else f'{line[: room - 1]}…'}{tail}"
 
 
 def for_each(items: Sequence[T], finding: Callable[[T], Finding]) -> list[Finding]:
@@ -217,9 +229,6 @@ def _on_one_line(text: str) -> str:
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
-
-
-EXAMPLES_SHOWN = 3
 
 
 def quote(value: object, limit: int = 60) -> str:
