@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import random
 import re
@@ -580,3 +581,71 @@ def test_a_value_that_stands_in_the_place_of_a_missing_one_is_no_evidence(tmp_pa
     assert known["significance"].count(", significant") == 2
     first = facts_in(gappy(tmp_path, "unranked"))["first"]
     assert first.startswith("'B' sum of ranks 1 ('C' 2) | 2 teams, ") and first.endswith("1 entry not ranked")
+
+
+# --- the platform's export of a leaderboard ---------------------------------------------------------------------------
+
+
+def evaluation_of(user: str, metrics: Any, created: str, **other: Any) -> dict[str, Any]:
+    """An evaluation as the API of the platform describes it."""
+    value = {"socket": {"slug": "metrics-json-file", "kind": "Anything"}, "value": metrics, "file": None, "image": None}
+    more = {"socket": {"slug": "nuclei-evaluation-details"}, "value": None, "file": "https://x/1", "image": None}
+    return {
+        "pk": f"{user}-{created}", "method": "https://x/2", "created": f"2026-11-{created}T10:00:00.5Z", "rank": 1,
+        "published": True, "rank_score": 1.5, "rank_per_metric": {"a.b": 1}, "status": "Succeeded", "title": "a",
+        "outputs": [more, value],
+        "submission": {"pk": "1", "creator": {"username": user}, "comment": "said \"hi\",\nthen\u2028more"},
+        **other,
+    }  # fmt: skip
+
+
+def export_csv(rows: list[dict[str, Any]]) -> str:
+    """The rows as the platform's renderer writes them: what is nested as JSON."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, sorted(rows[0]))
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({k: json.dumps(v) if isinstance(v, dict | list) else v for k, v in row.items()})
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_the_export_of_the_platform_is_ranked_and_stored_for_the_next_phase(form, demo, tmp_path, capsys):
+    where = ["--challenge", str(demo.challenge)]
+    submissions = demo.submissions["finder"].parent
+    assert run(["leaderboard", *where, "--submissions", str(submissions), "--output", str(tmp_path / "board")]) == 0
+    metrics = {
+        team: json.loads((tmp_path / f"board/results/{team}/metrics.json").read_text()) for team in demo.submissions
+    }
+    other_rules = {**metrics["namer"], "challenge": {**metrics["namer"]["challenge"], "hash": "0" * 64}}
+    rows = [
+        evaluation_of("finder", metrics["namer"], "02"),
+        evaluation_of("finder", metrics["finder"], "03"),
+        evaluation_of("finder", other_rules, "04"),
+        evaluation_of("namer", metrics["finder"], "09", status="Failed", outputs=[]),
+        evaluation_of("namer", metrics["namer"], "05"),
+        evaluation_of("outliner", metrics["finder"], "08", published=False),
+        evaluation_of("outliner", metrics["outliner"], "01"),
+    ]
+    file = tmp_path / f"export.{form}"
+    file.write_text(export_csv(rows) if form == "csv" else json.dumps({"count": 7, "results": rows}))
+    capsys.readouterr()
+    store = tmp_path / "leaderboard"
+    options = ["--results", str(file), "--output", str(tmp_path / "ranked"), "--store", str(store)]
+    assert run(["rank", *where, *options]) == 0
+    printed = capsys.readouterr().out
+    for why in ("not succeeded", "not published", "of other rules or cases", "older than another one of the same user"):
+        assert f"Left out: 1 evaluation, {why}." in printed
+    boards = [json.loads((tmp_path / name / "leaderboard.json").read_text()) for name in ("board", "ranked")]
+    board, ranked = ([(team["name"], team["position"], team["combined"]) for team in one["teams"]] for one in boards)
+    assert board == ranked
+    for team in demo.submissions:
+        assert json.loads((store / f"{team}.json").read_text()) == metrics[team]
+
+
+def test_what_is_no_export_is_told(demo, tmp_path, capsys):
+    for text in ("a,b\n1,2\n", "{}", "[1]", '{"results": [{}]}', "", "\0"):
+        (tmp_path / "export.csv").write_text(text)
+        options = ["--results", str(tmp_path / "export.csv"), "--output", str(tmp_path / "out")]
+        assert run(["rank", "--challenge", str(demo.challenge), *options]) == 2
+        assert "[not-metrics] 'export.csv': no export of a leaderboard" in capsys.readouterr().err

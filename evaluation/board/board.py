@@ -481,12 +481,14 @@ def _ranks_of_first(table: ScoreTable, rules: RankingRules) -> Ranks:
     return {("submissions",): (submissions, None), **dict(zip(rank_paths(rules), known, strict=True))}
 
 
-def store_results(board: document.Board, output: Path, folder: Path) -> None:
-    """Write the metrics.json of every ranked team as ``<team>.json``: what a challenge keeps in ``leaderboard/``."""
+def store_results(board: document.Board, files: Mapping[str, Path], folder: Path) -> None:
+    """Write the metrics.json of every ranked team as ``<team>.json``: what a challenge keeps in ``leaderboard/``.
+
+    files  the metrics.json of each team
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for team in board.teams:
-        metrics = (output / "results" / team.name / "metrics.json").read_text("utf-8")
-        write_atomically(folder / f"{team.name}.json", metrics)
+        write_atomically(folder / f"{team.name}.json", files[team.name].read_text("utf-8"))
 
 
 def _read_earlier(

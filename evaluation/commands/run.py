@@ -171,13 +171,16 @@ def _show_summary(challenge: Path, submission: Path, result: Result) -> None:
 # --- leaderboard ------------------------------------------------------------------------------------------------------
 
 
+_Store = options.path_option(
+    "--store", "Folder that gets the metrics.json of each ranked team, for the next phase.", check=options.output_folder
+)
+
+
 @click.command()
 @options.ReferenceFolder
 @options.path_option("--submissions", "Folder with a folder, ZIP or CSV for each team.", required=True)
 @options.output_option("Folder for the leaderboard, and results that are kept.", required=True)
-@options.path_option(
-    "--store", "Folder that gets the metrics.json of each ranked team, for the next phase.", check=options.output_folder
-)
+@_Store
 @options.Before
 @options.page_option("leaderboard")
 @options.Work
@@ -211,9 +214,10 @@ def leaderboard(
         notes.append(f"{counted(len(written), 'page')}: open {output}/{written[0]} in a browser")
     if store is not None:
         from evaluation.board.board import store_results
+        from evaluation.board.teams import ResultFolder
 
         with options.writing_to(store):
-            store_results(board, output, store)
+            store_results(board, ResultFolder(output / "results").metrics(), store)
         notes.append(f"Stored in {store}: the results of {counted(len(board.teams), 'team')}")
     show_board()
     screen.show_lines(notes)
@@ -224,10 +228,11 @@ def leaderboard(
 
 @click.command()
 @options.challenge_option("Folder with challenge.toml and cases.csv; needed for --results.")
-@options.path_option("--results", "Folder with metrics.json (and details.json) of every team.")
+@options.path_option("--results", "Folder with metrics.json of every team, or the platform's export (CSV).")
 @options.path_option("--scores", "CSV with the columns team, case, group, metric, value.")
 @options.ScoreColumns
 @options.output_option("Folder for the leaderboard.", required=True)
+@_Store
 @options.Before
 @options.page_option("leaderboard")
 def rank(
@@ -236,16 +241,33 @@ def rank(
     scores: Path | None,
     ranked: dict[str, Any],
     output: Path,
+    store: Path | None,
     report: bool,
     before: Path | None,
 ) -> None:
-    """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
-    from evaluation.board.board import rank_given
-    from evaluation.board.teams import ResultFolder
+    """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores.
 
-    board = rank_given(challenge, results=results, scores=scores, before=before, **ranked)
-    files = ResultFolder(results).metrics() if results else None
-    screen.keep_board(board, output, report=report, metrics=files)()
+    The platform's export is the CSV of its leaderboard page, or the JSON of its API: of each user the newest published
+    evaluation of these rules counts. --store keeps the ranked results for the folder leaderboard/ of the challenge.
+    """
+    from evaluation.board.board import rank_given, store_results
+    from evaluation.board.exported import unpack_export
+    from evaluation.board.teams import ResultFolder
+    from evaluation.challenge import Challenge
+
+    with tempfile.TemporaryDirectory() as unpacked:
+        if results is not None and results.is_file() and challenge is not None:
+            screen.show_lines(unpack_export(results, Challenge.load(challenge), Path(unpacked)))
+            results = Path(unpacked)
+        board = rank_given(challenge, results=results, scores=scores, before=before, **ranked)
+        files = ResultFolder(results).metrics() if results else None
+        screen.keep_board(board, output, report=report, metrics=files)()
+        if store is not None:
+            if files is None:
+                raise options.needed_beside("--store", "--results", "results to store")
+            with options.writing_to(store):
+                store_results(board, files, store)
+            click.echo(f"Stored in {store}: the results of {counted(len(board.teams), 'team')}")
 
 
 # --- audit ------------------------------------------------------------------------------------------------------------
