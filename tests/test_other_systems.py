@@ -154,7 +154,7 @@ from evaluation.commands import main
 from evaluation.files.results import files
 def no_space(*_):
     raise OSError(errno.ENOSPC, "No space left on device")
-files._write_new = no_space
+files.write_new = no_space
 sys.exit(main.run(sys.argv[1:]))
 """
 PROGRAM = ["-m", "evaluation"]
@@ -172,6 +172,8 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "killed": (["-c", KILLED], [*SCORE, "--workers", "2"]),
     "full": (["-c", FULL], SCORE),
 }
+
+CODES = {"validate": 1, "killed": 70, "full": 70}
 
 
 def run_on(system: str, folder: Path, name: str) -> dict[str, Any]:
@@ -227,5 +229,6 @@ def test_a_submission_is_scored_to_the_byte_as_on_linux(system: str, tmp_path: P
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_prints_and_writes_what_it_does_on_linux(name: str, tmp_path: Path) -> None:
     here, *others = (run_on(system, tmp_path / f"on {system}", name) for system in ("linux", *GONE))
+    assert here["code"] == CODES.get(name, 0)
     for there in others:
         assert there == here
