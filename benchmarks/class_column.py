@@ -37,7 +37,15 @@ def class_recall(counts: Float64) -> Float64:
     return np.asarray(np.nanmean(right / counts[..., 1:, :].sum(axis=-1), axis=-1))
 
 
+def class_f1(counts: Float64) -> Float64:
+    """Macro F1 of the row-normalised matrix over all reference nuclei, a missed one as wrong."""
+    shares = counts[..., 1:, 1:] / counts[..., 1:, :].sum(axis=-1, keepdims=True)
+    right = shares[..., INSIDE - 1, INSIDE - 1]
+    return np.asarray(np.nanmean(2 * right / (1 + np.nansum(shares, axis=-2)) + 0 * right, axis=-1))
+
+
 COLUMNS: dict[str, Callable[[Float64], Float64]] = {  # of counts (team, patient, reference, prediction)
+    "covered.class_f1.group_mean": lambda counts: np.asarray(np.nanmean(class_f1(counts), axis=1)),
     "covered.class_recall.pooled": lambda counts: class_recall(counts.sum(axis=1)),
     "detection.macro_f1.pooled": lambda counts: macro_f1(counts.sum(axis=1)),
     "detection.macro_f1.group_mean": lambda counts: np.asarray(np.nanmean(macro_f1(counts), axis=1)),

@@ -281,7 +281,9 @@ def adapted(preset: str, classes: Sequence[str]) -> dict[str, Any]:
     document.pop("confidence", None)
     if name == "recommended" and len(classes) == 1:
         columns = document["ranking"]["columns"]
-        document["ranking"]["columns"] = [of for of in columns if "macro_f1" not in of["path"]]
+        document["ranking"]["columns"] = [
+            of for of in columns if not {"macro_f1", "class_f1"} & {*of["path"].split(".")}
+        ]
     return document
 
 
@@ -385,7 +387,7 @@ def rankings_of_copies(own: Challenge) -> dict[str, Challenge]:
     kept = own.model_copy(update={"submission": own.submission.model_copy(update={"duplicates": "keep"})})
     assert own.ranking is not None
     columns = [
-        column.model_copy(update={"path": column.path.replace("detection.macro_f1", "covered.class_recall")})
+        column.model_copy(update={"path": column.path.replace("covered.class_f1", "covered.class_recall")})
         for column in own.ranking.columns
     ]
     ranking = own.ranking.model_copy(update={"columns": tuple(columns)})
@@ -399,7 +401,7 @@ def copies_words(found: Sequence[Found]) -> str:
     return (
         f"{kinds} kinds of copies in {fields} made fields: {sum(plays[RECOMMENDED])} of {len(plays[RECOMMENDED]):,} plays "
         f'work; {sum(plays[KEPT])} where `duplicates = "keep"`, and {sum(plays[BY_RECALL])} where, besides, '
-        "`covered.class_recall` ranks the classes in the place of `detection.macro_f1`."
+        "`covered.class_recall` ranks the classes in the place of `covered.class_f1`."
     )
 
 
@@ -430,7 +432,7 @@ This page is written by `python -m benchmarks.gaming --write docs/gaming.md --se
 READING = """
 What this says:
 
-- **Scores of matched pairs** (three of the four columns of monusac2020, one of nucls) are won by silence: a team that keeps its
+- **Scores of matched pairs** (disentangled, three of the four columns of monusac2020, one of nucls) are won by silence: a team that keeps its
   best nuclei loses in one column and gains in the others. To submit a nucleus in several sizes works too: the best of them is matched.
 - **Means over images** (consep, dsb2018, hovernet, monuseg2018, puma2024, sartorius2021) reward emptying images. An image whose
   reference is empty counts 0 with a single false positive and drops out without; and a class, or the nuclei, of one image
@@ -453,16 +455,15 @@ second entry of a team can turn the order of two others. Rank one entry for each
 
 ## The column for classes
 
-`recommended` ranks by `detection.macro_f1.pooled`, in which a wrong name costs both the class that it misses and the class that it
-names in vain; `covered.class_recall` does not see the second. In made tables of counts ({fields} fields of 8 teams, whose skills are drawn)
-teams did this, and it paid in so many plays (`python -m benchmarks.class_column`; *class skill*: the correlation with it):
+`recommended` ranks by `covered.class_f1.group_mean`: macro F1 of the row-normalised confusion matrix over all reference nuclei, a false negative as wrong.
+In made tables of counts ({fields} fields of 8 teams, whose skills are drawn) teams did this, and it paid in so many plays
+(`python -m benchmarks.class_column`; *class skill*: the correlation with it):
 
 {class_columns}
 
-No name that lowers the class score can work where that score is the column: its first 0 is no finding. That macro F1 follows the
-skill where classes are rare is one; its price is the second column, since a wrong name is two errors and silence is one. Where
-two of the eight teams find 30 to 50 % of the nuclei, all of these columns follow detection (a correlation with F1 of {lowest:.2f} to {highest:.2f}) more than the
-skill in naming.
+No name that lowers `detection.macro_f1` can work where that score is the column: it is the judge, and its 0 is no finding. It follows the skill better where classes
+are rare; but where outlines are one column, leaving out nuclei with an unsure name pays under it, and under `covered.class_f1` it does not. Where two of the eight
+teams find 30 to 50 % of the nuclei, all of these columns follow detection (a correlation with F1 of {lowest:.2f} to {highest:.2f}) more than the skill in naming.
 
 ## The tricks, and under which presets they work
 

@@ -264,7 +264,7 @@ def test_the_page_in_docs_has_every_preset_and_keeps_the_promise() -> None:
         assert preset in LEFT_OUT or row_of(text, preset), preset
     share = re.search(r"\(([\d.]+) %\)", row_of(text, "recommended"))
     assert share is not None and float(share[1]) <= 1
-    for trick in FIRST_TRICKS:
+    for trick in TRICKS:
         _, _, words, _, _ = row_of_trick(text, trick).split("|")
         assert words.rstrip().endswith("(R)") == trick.by_reference
         assert words.strip().removesuffix(" (R)").split("; …")[0] in trick.words

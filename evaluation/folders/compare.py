@@ -254,7 +254,7 @@ def _about_empty(result: Result) -> str:
     empty = [name for name, count in with_nuclei if not count.true_positives and not count.false_positives]
     if not empty:
         return ""
-    name = quote(empty[0]).replace("{", "{{").replace("}", "}}")
+    name = quote(empty[0], 24).replace("{", "{{").replace("}", "}}")
     images = f"{len(empty):,} of {counted(len(with_nuclei), 'image')} with nuclei, such as {name}"
     return f"{{names}} has no nucleus in {images}."
 
