@@ -90,6 +90,14 @@ def test_drawn_signs_agree_with_all(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.abs(one.p_values - other.p_values).max() < 0.03
 
 
+def test_pairs_are_one_family_however_few_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(9).normal(size=(6, 3, 8)) + np.arange(6)[:, None, None] / 3
+    every = compare(values)
+    monkeypatch.setattr("nuclei_metrics.ranking.sign_flips.ENTRIES_AT_ONCE", 1)
+    for one, other in zip(every.columns, compare(values).columns, strict=True):
+        assert one.p_values.tolist() == other.p_values.tolist()
+
+
 def test_six_patients_are_the_fewest_for_any_number_of_teams() -> None:
     for teams in (2, 10):
         for units in (5, 6):
@@ -233,12 +241,12 @@ def test_in_samples_the_test_is_that_of_the_samples() -> None:
 
 @pytest.mark.parametrize("name", [name for name in BOARDS if name != "one fails in one of ten"])
 def test_equal_teams_are_called_better_on_at_most_one_board_in_twenty(name: str) -> None:
-    """In three columns and together. Of 1,200 boards with 5 % at the most, more than 6.9 % come in one of 500 runs."""
+    """In three columns and together. Of 600 boards with 5 % at the most, more than 8 % come in one of 1,000 runs."""
     shares = [
-        false_claims("sign_flips", name, teams=teams, units=units, columns=3, boards=400, seed=11)
+        false_claims("sign_flips", name, teams=teams, units=units, columns=3, boards=200, seed=11)
         for teams, units in ((2, 8), (4, 10), (5, 12))
     ]
-    assert (np.mean(shares, axis=0) <= 0.069).all(), shares
+    assert (np.mean(shares, axis=0) <= 0.08).all(), shares
 
 
 def test_a_difference_that_is_there_is_found() -> None:
