@@ -359,7 +359,7 @@ MUTANTS: Sequence[Mutant] = [
         ("if was_killed:", "if True:"),
         ("if death.signal_number == 0 and has_less:", "if not death:"),
         ("child for child in launchers_of_workers if not os.waitpid(child, os.WNOHANG)[0]", "*launchers_of_workers")),
-    *of("scoring/read.py", "guard", ("rest=number - done", "rest=number")),
+    *of("scoring/read.py", "guard", ("rest = number - done", "rest = number")),
     *of("scoring/workers.py", "workers", ("sum(map(self.work.spent, answer.outcome))", "0")),
     *of("scoring/workers.py", "workers",
         ("self.budget if answer.error is not None else", "0 if answer.error is not None else")),
