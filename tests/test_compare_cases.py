@@ -380,6 +380,7 @@ MORE_OF_THREADS: dict[str, tuple[float | str, str]] = {
     **dict.fromkeys(
         ("qp_noclass", "qp_star", "qp_roi_part", "labelme_roi", "qp_star_both"), (0.8, "around more than five others")
     ),
+    "coco_nuc_cell": (0.5, "48 of 48 outlines of 'Nucleus' lie inside outlines of 'Cell'"),
     "wrap_pred": (0.747934, "ids stored in 8 bits"),
     "wrap_ref": (0.742857, "ids stored in 8 bits"),
     "clip_pred": (0.721868, "ids stored in 8 bits"),
@@ -1075,6 +1076,17 @@ def with_region(name: str, where: dict[str, Any]) -> Callable[[np.ndarray], str]
     return lambda labels: json.dumps({"type": "FeatureCollection", "features": features})
 
 
+def cells_and_nuclei(labels: np.ndarray) -> str:
+    """A cell of 2 px more on each side round each nucleus."""
+    features = []
+    for label in np.unique(labels)[1:]:
+        y, x = np.nonzero(labels == label)
+        for name, px in (("Nucleus", 0), ("Cell", 2)):
+            box = square(int(x.min()) - px, int(y.min()) - px, int(x.max()) + 1 + px, int(y.max()) + 1 + px)
+            features.append({"type": "Feature", "properties": {"classification": {"name": name}}, "geometry": box})
+    return json.dumps({"type": "FeatureCollection", "features": features})
+
+
 LAYOUTS["labels that are no nuclei"] = [
     *((f"a background of {value} in {name}", both({name: lambda n, v=value: np.where(n, n, v).astype(np.uint8)}),
        {}, "", BORDERS) for value, name in ((9, "a.tif"), (200, "a.png"), (4, "a.npy"))),
@@ -1092,6 +1104,10 @@ LAYOUTS["labels that are no nuclei"] = [
     ("points of three classes", both({"a.csv": rows_of("x,y,label", *VERTICES)}), 1.0),
     ("a region round seven nuclei", both({"a.geojson": with_region("a", square(0, 0, 60, 40))}), 1.0, "",
      {"around more than five others": None}),
+    ("cells round nuclei", {"ref": {"a.geojson": cells_and_nuclei}, "pred": {"a.tif": P}}, 0.5, "",
+     {"[nested-classes]": 1}),
+    ("nuclei alone", {"ref": {"a.geojson": cells_and_nuclei}, "pred": {"a.tif": P}}, 0.8, "--leave-out Cell",
+     {"[nested-classes]": 0}),
     ("a stain each", {"ref": {"a1.tif": R, "a2.tif": R}, "pred": {f"a{n}_{stain}.tif": P for n in (1, 2) for stain in
      ("dapi", "actin")}}, "If 'a1_actin.tif' and 'a1_dapi.tif' are two label images for one image"),
     ("tiles", {"ref": {"slide.tif": R}, "pred": {f"slide_x0_y{n}.tif": P for n in (0, 20)}}, "may be tiles of 'slide'"),

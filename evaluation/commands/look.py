@@ -52,6 +52,7 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
     callback=_check_classes,
     help="Classes and other spellings: 'tumour=1,stroma=2'; 'none': one class.",
 )
+@click.option("--leave-out", metavar="CLASS", multiple=True, help="Class that is no nucleus, such as cells or regions.")
 @click.option("--ignore", metavar="NAME", multiple=True, help="Label or class that marks what is not annotated.")
 @click.option("--iou", type=click.FloatRange(0, 0.99), default=0.5, help="Nuclei match above this IoU. [default: 0.5]")
 @click.option(

@@ -95,6 +95,7 @@ def compare_paths(
     classes: str | None = None,
     folder: Path | None = None,
     ignore: Sequence[str] = (),
+    leave_out: Sequence[str] = (),
     iou: float = 0.5,
     families: Sequence[str] = (),
     explain: bool = False,
@@ -110,6 +111,7 @@ def compare_paths(
     pictures draw the nuclei of every image for the page, on the tissue where it lies beside
     folder   keeps the challenge that is made, and the predictions beside it; None: nothing is kept
     ignore   labels or classes of the reference that mark what is not annotated: predictions there do not count
+    leave_out  classes of either side that are no nuclei, such as cells: what lies in them is scored
     iou      nuclei with an IoU above it match
     families further families of metrics, such as "objects"
 
@@ -122,7 +124,7 @@ def compare_paths(
             raise WrongUsage(fault("file-exists", quote(folder, 120), wording="folder-not-empty"))
         paths = [reference, *predictions.values()]
         skip_tables = challenges.is_none(classes)  # of predictions; those of the reference may call nuclei ambiguous
-        sides = _look_at_sides(paths, workspace, skip_tables=skip_tables)
+        sides = _look_at_sides(paths, workspace, leave_out, skip_tables=skip_tables)
         reference_side, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
         of_models = {model: _with_categories(side, reference_side) for model, side in of_models.items()}
         _check_ignored(reference_side, ignore)
@@ -198,12 +200,16 @@ def _link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) 
     return folder
 
 
-def _look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) -> list[Source]:
+def _look_at_sides(
+    paths: Sequence[Path], workspace: Path, leave_out: Sequence[str], *, skip_tables: bool
+) -> list[Source]:
     """Look at reference and predictions. The sizes of images on one side tell how arrays of the other lie."""
 
     def look_at(path: Path, sizes: Collection[tuple[int, int]], *, is_reference: bool) -> Source:
         folder = Path(tempfile.mkdtemp(dir=workspace))
-        return look(path, folder, skip_tables=skip_tables and not is_reference, imports=True, sizes=sizes)
+        return look(
+            path, folder, skip_tables=skip_tables and not is_reference, imports=True, sizes=sizes, leave_out=leave_out
+        )
 
     reference = look_at(paths[0], (), is_reference=True)
     predictions = [look_at(path, _sizes_in(reference), is_reference=False) for path in paths[1:]]
@@ -239,9 +245,11 @@ def _about_overlaps(challenge: Challenge, result: Result) -> str:
     """A note if outlines of the reference lose pixels, since the files of models cannot hold that they overlap."""
     reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
     lost = sum(report.outlines_that_lost_pixels for report in reports)
-    if not lost:
+    whole = sum(len(report.outlines_lost_whole) for report in reports)
+    if not lost and not whole:
         return ""
     outlines = f"{lost:,} of {sum(report.outlines for report in reports):,} lose pixels to others"
+    outlines += f", and {whole:,} {'is' if whole == 1 else 'are'} lost whole" * bool(whole)
     why = "Outlines of the reference overlap, which the files of {names} cannot hold"
     return f"{why}: {outlines} (overlap = {challenge.reference.overlap})."
 

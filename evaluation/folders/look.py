@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -52,7 +53,7 @@ from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refuse
 from evaluation.folders import source as sides
 from evaluation.folders.pieces import COLOURED, VOLUMES, Files, pixels_of, plane_of, remedy, unfold
 from evaluation.folders.source import Size, Source, SourceCase, SourceFile, bare_parts
-from nuclei_metrics.instances.plausible import outlines_around_others
+from nuclei_metrics.instances.plausible import holders_of_outlines, outlines_around_others
 from nuclei_metrics.model import Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
 
 SUFFIX_OF_FORMAT = {
@@ -79,6 +80,7 @@ USUAL = {**DEFAULTS, "other_shapes": "skip"}
 PANNUKE = ("Neoplastic", "Inflammatory", "Connective", "Dead", "Epithelial")
 CENTRES = ("aperio_xml", "hovernet", "cellvit")  # formats and tools whose whole coordinates are taken for pixel centres
 UNKNOWN_YX = (1 << 20, 1 << 20)  # size of images whose size does not matter
+NESTED = 0.8  # share of the outlines of a class that lie inside those of another one
 SOME = 3  # images of a side whose pixels are looked at
 UNKNOWN = "of no format that is known"
 OF_REGIONS = re.compile("_(tissue|tissues|regions?|rois?|compartments?)$")
@@ -86,13 +88,20 @@ IN_NOTES = ("yolo_txt", "points_csv")  # formats that a .txt file is read in
 
 
 def look(
-    path: Path, workspace: Path, *, skip_tables: bool = False, imports: bool = False, sizes: Collection[Size] = ()
+    path: Path,
+    workspace: Path,
+    *,
+    skip_tables: bool = False,
+    imports: bool = False,
+    sizes: Collection[Size] = (),
+    leave_out: Sequence[str] = (),
 ) -> Source:
     """Find out what a folder, a ZIP or a file holds; a ZIP is unpacked into the workspace, an empty folder.
 
     skip_tables   tables of ids and classes are not read
     imports       files of formats that are no formats of challenges are imported, too
     sizes         of the images of the other side, as far as they are known
+    leave_out     names of classes whose annotations are no nuclei
 
     Raises WrongUsage with what is wrong if there is nothing in it that can be read.
     """
@@ -128,6 +137,8 @@ def look(
     (format, _, suffix), chosen = order[0], kinds[order[0]]
     files.left_out += [(one.name, f"{kind[0]} ({kind[2]})") for kind in order[1:] for one in kinds[kind]]
     reading = _Reading(path, format, suffix, usual_keys(format, chosen[0].detected.keys, USUAL))
+    if leave_out:
+        reading.keys["skip_classes"] = tuple(leave_out)
     tables, findings = _tables_beside(reading, chosen, named, files, skip_tables=skip_tables)
     chosen = [replace(one, classes=one.classes or tables.get(bare_parts(one.name))) for one in chosen]
     try:
@@ -139,7 +150,7 @@ def look(
         source = _without_mask_endings(source)
     return replace(
         source,
-        findings=tuple(findings),
+        findings=(*findings, *reading.nested()),
         has_pictures=bool(files.pictures),
         imports=tuple(sorted(files.forms)),
         notes=tuple(files.notes),
@@ -401,6 +412,8 @@ class _Reading:
     keys      of its rules; what the files tell is added
     classes   names of classes in the order in which they are met
     numbers   the numbers that stand for them in the files, by name
+    held      how many outlines of a class lie inside those of another one, by the ids of both
+    of_class  how many outlines each class has, by its id
     """
 
     path: Path
@@ -409,6 +422,8 @@ class _Reading:
     keys: dict[str, Any]
     classes: list[str] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
+    held: Counter[tuple[int, int]] = field(default_factory=Counter)
+    of_class: Counter[int] = field(default_factory=Counter)
 
     def source(self, files: list[SourceFile], images: Mapping[str, str]) -> Source:
         """The cases and classes of the files; ``images`` by the folders of the platform's jobs. Raises InputFault."""
@@ -441,6 +456,17 @@ class _Reading:
             if len(values) > 1 and set(self.classes) <= {sides.NAMELESS}:
                 self.add_numbers(sorted(values))
         return self.source_of(cases)
+
+    def nested(self) -> list[Finding]:
+        """Warn of a class whose outlines lie inside those of another one, as nuclei do in cells."""
+        return [
+            fault(
+                "nested-classes", quote(self.path.name), number=number, outlines=self.of_class[inner],
+                inner=self.classes[inner - 1], outer=self.classes[outer - 1],
+            )
+            for (inner, outer), number in sorted(self.held.items())
+            if inner != outer and min(inner, outer) > 0 and number >= NESTED * self.of_class[inner]
+        ]  # fmt: skip
 
     def has_many(self, file: SourceFile) -> bool:
         request = self.request(file)
@@ -504,6 +530,11 @@ class _Reading:
     def look_for_regions(self, annotations: Annotations) -> None:
         """Leave regions of the tissue out, if outlines of a case hold more than five others."""
         outlines = [part for part in annotations.parts if isinstance(part, Outlines)]
+        for part in outlines if len(self.classes) > 1 else ():
+            holder = holders_of_outlines(part)
+            self.of_class.update(part.class_id.tolist())
+            inside = np.flatnonzero(holder >= 0)
+            self.held.update(zip(part.class_id[inside].tolist(), part.class_id[holder[inside]].tolist(), strict=True))
         if (
             any(outlines_around_others(part).any() for part in outlines)
             and "regions" in FORMATS[self.format].model_fields

@@ -10,7 +10,7 @@ from nuclei_metrics.model.instances import Instances
 
 _LEAST_PX = 1000  # of an image; a nucleus may fill a smaller one
 _MOST_RUNS = 1 << 18  # of instances that may have several parts
-_MOST_HELD, _MOST_ASKED, _MOST_REGIONS = 5, 64, 1000
+_MOST_HELD, _MOST_ASKED, _MOST_REGIONS, _MOST_NESTED = 5, 64, 1000, 2000
 
 
 def background_index(instances: Instances) -> int | None:
@@ -129,6 +129,32 @@ def outlines_around_others(outlines: Outlines) -> Bool:
             ring = points[outlines.ring_start[rings[index]] : outlines.ring_start[rings[index] + 1]]
             around[owner[index]] |= int(_inside(ring, points[first[held]]).sum()) > _MOST_HELD
     return around
+
+
+def holders_of_outlines(outlines: Outlines) -> Int64:
+    """Return the index of the smallest outline of another class that holds each one, -1 for none, int64 (N,).
+
+    An outline holds another one as in ``outlines_around_others``. The first 2,000 of an image are looked at.
+
+    >>> box = np.array([(0, 0), (9, 0), (9, 9), (0, 9)], float)
+    >>> nested = Outlines(np.concatenate([box, box / 3 + 2]), np.array([0, 4, 8]), np.array([0, 1]), np.zeros(2, bool),
+    ...                   np.array([1, 2]), np.array([0, 1]))
+    >>> holders_of_outlines(nested).tolist()
+    [-1, 0]
+    """
+    holders = np.full(len(outlines), -1)
+    rings = np.flatnonzero((np.diff(outlines.ring_start) > 0) & ~outlines.ring_is_hole)[:_MOST_NESTED]
+    first, owner = outlines.ring_start[rings], outlines.ring_instance[rings]
+    vertices = [outlines.points_xy[outlines.ring_start[ring] : outlines.ring_start[ring + 1]] for ring in rings]
+    if not vertices:
+        return holders
+    low, high = (np.array([getattr(ring, name)(axis=0) for ring in vertices]) for name in ("min", "max"))
+    for index in np.argsort(-(high - low).prod(axis=1), kind="stable").tolist():  # smaller ones overwrite
+        within = (low >= low[index]).all(axis=1) & (high <= high[index]).all(axis=1)
+        held = np.flatnonzero(within & (outlines.class_id[owner] != outlines.class_id[owner[index]]))
+        held = held[_inside(vertices[index], outlines.points_xy[first[held]])] if len(held) else held
+        holders[owner[held]] = owner[index]
+    return holders
 
 
 def select_outlines(outlines: Outlines, chosen: Bool) -> Outlines:
