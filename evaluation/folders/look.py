@@ -614,6 +614,8 @@ class _Reading:
             extent_yx = next((extents[n] for n in image.names if extents.get(n)), None)
             called = (image.names or ("",))[-1]
             shared[name] = SourceCase((file,), "", image.size_yx, image.index, extent_yx, image.id, called)
+        if self.format in COCO_FORMATS and not categories:  # results, whose classes are ids
+            self.numbers.update({name: int(name) for name in self.classes if name.isdecimal()})
         return self.source_of(shared, is_shared=True, categories=categories)
 
 

@@ -486,7 +486,7 @@ def document_of(
     if wanted.ignore:
         ignore = {"ignore": {"classes": list(wanted.ignore), "policy": "drop_unmatched", "fraction": 0.5}}
     if not points and overlaps_of(of_reference) not in (None, Overlaps.NONE):
-        ignore |= {"overlap": "smallest", "overlap_scope": "image"}  # where they are not kept: no region swallows nuclei
+        ignore |= {"overlap": "smallest", "overlap_scope": "image"}  # if not kept: no region swallows nuclei
     special = TABLES_OF_POINTS if points else wanted.tables(party)
     if points and len(party.plan) == 1:
         families = [name for name in TABLES_OF_POINTS["metrics"]["families"] if name != "classification"]

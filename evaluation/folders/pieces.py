@@ -62,6 +62,13 @@ OF_TWO = "Compare one of them, such as channel {channel}, whose labels are small
 COLOURS = "colours"  # of ``plane_of``: each colour is a nucleus
 EQUAL_CHANNELS = "the same values in all channels, read as one"
 THUMBNAILS = {"thumbs", "thumb", "thumbnails", "thumbnail", "previews", "preview"}
+PATCH = "a picture in colour with a channel of ids behind it, as HoVer-Net's patches"
+SOFT = (
+    "a mask or labels with interpolated or compressed edges, as resizing and JPEG leave them: threshold a mask at "
+    "half, resize labels by nearest neighbour"
+)
+FLAT = 0.6  # share of the pixels of such images that equal their right neighbours,
+NEAR, MOSTLY = 0.07, 0.9  # or the share of their values that lie near the lowest or the highest one
 GREY_PICTURE = "a picture, since its values change from pixel to pixel as those of labels do not"
 
 
@@ -272,6 +279,9 @@ def remedy(one: SourceFile, why: str, side: Path) -> str | None:
         channel = int(second < first)
         call = sides.convert_call(side, one.name, "--to", "label_tiff", "--set", f"{PLANE}={channel}")
         return f"{OF_TWO.format(channel=channel)} {call}".rstrip(" :")
+    if why == PATCH:
+        call = sides.convert_call(side, one.name, "--to", "label_tiff", "--set", f"{PLANE}=3")
+        return f"Compare its channel 3. {call}".rstrip(" :")
     if why != COLOURED:
         return None
     array = pixels_of(one)
@@ -337,7 +347,19 @@ def _by_values(images: Sequence[SourceFile]) -> dict[str, str]:
     for alike in _forms_of(images):
         some = [one for one in alike[:SAMPLE] if _is_picture(pixels_of(one))]
         pictures += some + [one for one in alike[SAMPLE:] if some and _is_picture(pixels_of(one))]
-    return {one.name: GREY_PICTURE for one in pictures}
+    words = _picture_words(pixels_of(pictures[0])) if pictures else ""
+    return {one.name: words for one in pictures}
+
+
+def _picture_words(array: Array | None) -> str:
+    """Say what an image is whose values are no labels."""
+    if array is None or array.ndim != 2:
+        return GREY_PICTURE
+    low, high = float(array.min()), float(array.max())
+    near = NEAR * (high - low)
+    has_two_values = ((array <= low + near) | (array >= high - near)).mean() > MOSTLY
+    is_flat = (array[:, 1:] == array[:, :-1]).mean() > FLAT
+    return SOFT if has_two_values or is_flat else GREY_PICTURE
 
 
 def _beside_masks(images: Sequence[SourceFile]) -> dict[str, str]:
@@ -420,7 +442,8 @@ def _unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size
     if one.suffix == ".mha":
         meaning, content = "nothing", f"an image of three axes; {VOLUMES}"
     elif has_channels and _is_picture(whole if whole is None or whole.ndim < 4 else whole[0]):
-        meaning, content = "nothing", GREY_PICTURE
+        is_patch = whole is not None and whole.ndim == 3 and whole.shape[2] in (4, 5) and not _is_picture(whole[..., 3])
+        meaning, content = "nothing", PATCH if is_patch else GREY_PICTURE
     elif whole is not None and array.ndim == 3 and not (has_channels and whole.ndim == 4 and 1 not in whole.shape[1:]):
         is_open = has_channels and whole.ndim == 3
         meaning, content = meaning_of(array, sizes, equal_too=one.suffix == ".tif", has_channels=is_open)
@@ -477,6 +500,7 @@ def meaning_of(
         return "channels", None
     signs: dict[str, Callable[[], bool]] = {
         FRACTIONS: lambda: not _are_whole(array),
+        PATCH: lambda: array.shape[2] in (4, 5) and not _is_picture(array[..., 3]) and _is_picture(array[..., :3]),
         GREY_PICTURE: lambda: _is_picture(array),
         COLOURED: lambda: array.shape[2] in CHANNELS and array.shape[0] > CHANNELS[1],
         TWO_KINDS: lambda: _are_two_kinds(array, 0) or _are_two_kinds(array, 2),

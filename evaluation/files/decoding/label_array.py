@@ -23,6 +23,7 @@ UM_PER_MM = 1000.0
 CLASSES_AT_MOST = 10  # labels, above which they are no classes
 REGIONS_OF_A_CLASS = 4
 FIRST_RUNS = 1000
+SOME = 4  # different labels below 0; of more none stands for the background
 VOIDS = (2**8 - 1, 2**16 - 1, 2**32 - 1)
 EXPECTED_LABELS = "0 for background and 1, 2, 3, … for nuclei"
 
@@ -127,9 +128,10 @@ def _label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row:
             low, high = plane[wrong].min(), plane[wrong].max()
             value, size = {"negative-label": low, "label-too-large": high}.get(code, shown), plane.size
             row += first_row
-            faults.append(
-                fault(code, where, expected=expected, wrong=count, pixels=size, value=value, row=row, column=column)
-            )
+            overflowed = code == "negative-label" and plane.dtype.kind == "i" and len(np.unique(plane[wrong])) > SOME
+            wording, bits = "overflow" if overflowed else "", 8 * plane.dtype.itemsize
+            place: dict[str, Any] = {"wrong": count, "pixels": size, "value": value, "row": row, "column": column}
+            faults.append(fault(code, where, wording=wording, expected=expected, bits=bits, **place))
     return faults
 
 

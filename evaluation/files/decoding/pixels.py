@@ -208,7 +208,7 @@ class _PngHeader:
 def _peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: bool = False) -> Pixels:
     """Describe the samples of a PNG as they stand in the file, uint8 or uint16: (H, W) if grey, else (H, W, channels).
 
-    as_colours  a palette gives RGB, else its indices, of which 0 must be black then
+    as_colours  a palette gives RGB, else its indices, of which 0 must be black or white then
 
     Grey of 1, 2 or 4 bits keeps its values (0 and 1, 0…3, 0…15). Channels are grey and alpha (2), RGB (3) or RGB and
     alpha (4). Raises CutOff, Damaged, and InputFault: unsupported-format (interlaced); reading also too-large, and
@@ -231,7 +231,7 @@ def _peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: boo
             raise Damaged("a number without a colour in the palette")
         if as_colours:
             return np.take(np.frombuffer(palette, np.uint8).reshape(-1, 3), samples, axis=0)
-        if any(palette[:3]):
+        if palette[:3] not in (b"\0\0\0", b"\xff\xff\xff"):
             got = f"a PNG with a palette whose number 0 is #{palette[:3].hex()}"
             advice = "Let 0 be the background, and black; or write grey values of 8 or 16 bits."
             raise refused("unsupported-format", where, wording="png", got=got, fix=advice)
