@@ -478,7 +478,7 @@ LAYOUTS: dict[str, list[tuple]] = {
         ("bytes alone", pred({"a.tif": GREY}), PICTURES_TOLD),
         ("16 bits alone", pred({"a.tif": GREY.astype(np.uint16) * 200}), PICTURES_TOLD),
         ("fractions alone", pred({"a.tif": GREY.astype(np.float32)}), PICTURES_TOLD),
-        ("smooth", pred({"a.tif": SMOOTH}), PICTURES_TOLD),
+        ("smooth", pred({"a.tif": SMOOTH}), "edges, as resizing and JPEG leave them"),
         ("in a MetaImage", pred({"a.mha": image_bytes(GREY.astype(np.uint16), "a.mha")}), PICTURES_TOLD),
         ("of 3 x 3 px with ids in 8 bits is none", both({"a.tif": (DENSE % 256).astype(np.uint16)}), 1.0),
         ("of 3 x 3 px with scattered ids is none", both({"a.tif": (DENSE * 3000 % 65536).astype(np.uint16)}), 1.0),

@@ -126,6 +126,7 @@ class FormatRules(Rules):
                   offset_x and offset_y of cases.csv are subtracted
     skip_cases    names that a shared file has for images that are no cases and are left out
     skip_classes  names of annotations that are no nuclei and are left out, such as regions of interest
+    regions       what becomes of outlines that hold more than five others, as regions of the tissue do
 
     Of the format, not of the challenge:
 
@@ -144,6 +145,7 @@ class FormatRules(Rules):
     coordinates: Literal["image", "slide"] = "image"
     skip_cases: tuple[str, ...] = ()
     skip_classes: tuple[str, ...] = ()
+    regions: Regions = "keep"
 
     file_holds: ClassVar[Literal["one case", "all cases", "either"]] = "one case"
     nuclei: ClassVar[Literal["shapes", "points", "numbers"]] = "shapes"
@@ -216,15 +218,11 @@ class FormatRules(Rules):
 
 
 class OutlineRules(FormatRules):
-    """Formats of outlines: how vertices become pixels.
-
-    regions   what becomes of outlines that hold more than five others, as regions of the tissue do
-    """
+    """Formats of outlines: how vertices become pixels."""
 
     vertices: VerticesRule
     origin: OriginRule
     vanished: VanishedRule
-    regions: Regions = "keep"
 
 
 class PointRules(FormatRules):
@@ -240,7 +238,6 @@ class ShapeRules(FormatRules):
 
     shape          what the nuclei of a file with outlines and points are
     other_shapes   what becomes of the annotations of the other shape
-    regions        what becomes of outlines that hold more than five others, as regions of the tissue do
     """
 
     shape: Shape
@@ -248,7 +245,6 @@ class ShapeRules(FormatRules):
     other_shapes: Literal["reject", "skip"] | None = None
     vertices: VerticesRule | None = None
     vanished: VanishedRule | None = None
-    regions: Regions = "keep"
 
     @model_validator(mode="after")
     def check_shape(self) -> Self:
