@@ -288,6 +288,9 @@ def sort_cases(
         challenge, challenge.cases, folder=folder, shared=shared, files=received.files, contents=received.contents
     )
     prepare_decoders(challenge)
+    if not all(rule.is_by_pixels for rule in challenge.matching.rules) or "overlap" in challenge.metrics.family_names:
+        import scipy.optimize
+        import scipy.spatial  # noqa: F401, once: workers that are copies of this process have them
     return _SortedCases(challenge, inputs, needs)
 
 
