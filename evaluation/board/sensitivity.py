@@ -44,9 +44,13 @@ PERTURBATIONS: Mapping[str, str] = {  # in words that follow "nuclei"
     "shifted_1": "shifted by 1 px",
     "shifted_2": "shifted by 2 px",
     "halved": "drawn at half the resolution",
+    "halved_eroded_1": "at half resolution, then eroded by 1 px",
+    "halved_dilated_1": "at half resolution, then dilated by 1 px",
+    "halved_shifted_1": "at half resolution, then shifted by 1 px",
 }
 ONE_PIXEL = ("eroded_1", "dilated_1", "shifted_1")
 TWO_PIXELS = ("eroded_2", "dilated_2", "shifted_2")
+ONE_PIXEL_AT_HALF = tuple(f"halved_{change}" for change in ONE_PIXEL)
 TOLERANCES_PX = (1, 2)  # of surface Dice
 HAUSDORFF_DISTANCES = ("hausdorff_px", "hausdorff95_px")
 COMPARED_MEASURES = ("iou", "dice", *HAUSDORFF_DISTANCES, *(f"surface_dice_{px}px" for px in TOLERANCES_PX))
@@ -136,34 +140,49 @@ def study_reference(
     """Change a reference that was read in every way, and compare it with itself."""
     count = len(reference.instances)
     instances = replace(reference.instances, source_id=np.arange(count))
-    values = np.full((count, len(PERTURBATIONS), len(COMPARED_MEASURES)), np.nan)
+    values = np.tile(_values_of_gone(), (count, len(PERTURBATIONS), 1))
     lost = np.ones((count, len(PERTURBATIONS), len(rules)), np.bool_)
     border, ignore = challenge.metrics.boundary, challenge.reference.ignore
-    for index, changed in enumerate(_changed_references(instances) if count else ()):
-        values[:, index] = compare_with_itself(instances, changed, border)
+    for index, (before, changed) in enumerate(_changed_references(instances) if count else ()):
+        values[before.source_id, index] = compare_with_itself(before, changed, border)
         if ignore.policy is not None:
             changed = apply_ignore_region(changed, reference.ignore, ignore.policy, ignore.fraction)
-        sides = Sides(case, overlap_table(instances, changed), instances, changed, border)
+        sides = Sides(case, overlap_table(before, changed), before, changed, border)
         for number, rule in enumerate(rules):
             matches = rule.match(sides)
-            is_own = changed.source_id[matches.prediction_index] == matches.reference_index
-            lost[matches.reference_index[is_own], index, number] = False
+            source_id = before.source_id[matches.reference_index]
+            is_own = changed.source_id[matches.prediction_index] == source_id
+            lost[source_id[is_own], index, number] = False
     return CaseStudy(instances.class_id, instances.areas_px(), neighbour_distances(instances), values, lost)
 
 
-def _changed_references(instances: Instances) -> Iterator[Instances]:
-    """Yield the changed copies of the nuclei, with their ids, in the order of PERTURBATIONS.
+def _changed_references(instances: Instances) -> Iterator[tuple[Instances, Instances]]:
+    """Yield the nuclei and their changed copies, with their ids, in the order of PERTURBATIONS.
 
     Nuclei go on beyond the image border: who draws them a pixel tighter still draws them up to the border.
+    A pixel of half the resolution is changed there, and compared with the nuclei at half the resolution; both are
+    drawn on the pixels of the image again, so that distances and radii keep their unit.
     """
     eroded, dilated = runs.erode_instances(instances, border="open"), runs.dilate_instances(instances)
-    yield eroded
-    yield runs.erode_instances(eroded, border="open")
-    yield dilated
-    yield runs.dilate_instances(dilated)
-    yield runs.shift_instances(instances, 1, 0)
-    yield runs.shift_instances(instances, 2, 0)
-    yield runs.double_instances(runs.halve_instances(instances), instances.shape_yx)
+    yield instances, eroded
+    yield instances, runs.erode_instances(eroded, border="open")
+    yield instances, dilated
+    yield instances, runs.dilate_instances(dilated)
+    yield instances, runs.shift_instances(instances, 1, 0)
+    yield instances, runs.shift_instances(instances, 2, 0)
+    half = runs.halve_instances(instances)
+    before, *changed = (
+        runs.double_instances(nuclei, instances.shape_yx)
+        for nuclei in (
+            half,
+            runs.erode_instances(half, border="open"),
+            runs.dilate_instances(half),
+            runs.shift_instances(half, 1, 0),
+        )
+    )
+    yield instances, before
+    for nuclei in changed:
+        yield before, nuclei
 
 
 def compare_with_itself(before: Instances, after: Instances, border: BorderRule) -> Float64:
@@ -181,10 +200,14 @@ def compare_with_itself(before: Instances, after: Instances, border: BorderRule)
         wanted = {*HAUSDORFF_DISTANCES, "surface_dice"}
         ((measured,),) = measure_outlines([image], wanted, border=border, tolerances_px=[tolerance])
         measures |= {**measured, f"surface_dice_{tolerance}px": measured["surface_dice"]}
-    gone = [np.nan if name in HAUSDORFF_DISTANCES else 0.0 for name in COMPARED_MEASURES]
-    values = np.tile(gone, (len(before), 1))
+    values = np.tile(_values_of_gone(), (len(before), 1))
     values[index] = np.stack([measures[name] for name in COMPARED_MEASURES], axis=1)
     return values
+
+
+def _values_of_gone() -> Float64:
+    """Return the measures of a nucleus without a pixel left, float64 (M,)."""
+    return np.array([np.nan if name in HAUSDORFF_DISTANCES else 0.0 for name in COMPARED_MEASURES])
 
 
 def neighbour_distances(instances: Instances) -> Float64:
@@ -449,10 +472,11 @@ class _Adviser:
             yield _Advice(f"One pixel costs {' of IoU and '.join(costs)}: {text}", True)
 
     def on_resolution(self) -> _Advice:
-        """Say what half the resolution costs."""
+        """Say what half the resolution costs, and what a one-pixel difference costs there."""
         (halved,) = self.decisive.of_changes(("halved",))
         cost = 1 - halved.measures["iou"].median
-        text = f"Half the resolution costs {cost:.2f} of IoU"
+        pixel = 1 - min(effect.measures["iou"].median for effect in self.decisive.of_changes(ONE_PIXEL_AT_HALF))
+        text = f"Half the resolution costs {cost:.2f} of IoU, and a one-pixel difference there {pixel:.2f}"
         is_much = cost >= CHEAP
         return _Advice(f"{text}{': annotate and score at full resolution' * is_much}.", is_much)
 

@@ -106,12 +106,13 @@ def unranked_table(teams: Sequence[Document]) -> Table:
 
 CLASSES_UP_TO = 30  # in plots and tables; sensitivity.json has all
 ALL_NUCLEI = "all nuclei"
-IN_BARS = (*ONE_PIXEL, "halved")
+IN_BARS = (*ONE_PIXEL, "halved", "halved_eroded_1", "halved_dilated_1")
 DEFINITIONS = (
     "Eroded and dilated: by pixels with a 4-neighbour outside the nucleus, each nucleus by itself; at the border of "
     "the image nuclei go on. Shifted: down, with the whole image; what leaves it is gone. Half the resolution: blocks "
     "of 2 x 2 pixels from the upper left corner; a block belongs to a nucleus that covers more than half of it, or "
-    "half of it with its upper left pixel.",
+    "half of it with its upper left pixel. Half the resolution, then a pixel: the nuclei at half the resolution are "
+    "compared with their copies that are changed there; distances are in pixels of the reference.",
     "Each nucleus is compared with its changed copy. One without a pixel left has IoU, Dice and surface Dice 0, and "
     "no distance. Given are the median, and in brackets the 10 % and the 90 % quantile.",
     "For matching rules the changed reference is a submission, neighbours and ignore regions included. A nucleus is "
