@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nuclei_metrics.model.annotations import Outlines
+from nuclei_metrics.model.annotations import Outlines, connect
 from nuclei_metrics.model.arrays import Bool, Float64, Int64, distinct, overlaps
 from nuclei_metrics.model.instances import Instances
 
@@ -79,15 +79,12 @@ def _boxes(owner: Int64, start: Int64, stop: Int64, width: int) -> Int64:
 
 def _regions(owner: Int64, start: Int64, stop: Int64, shape_yx: tuple[int, int]) -> Int64:
     """Return the region of touching pixels that each run belongs to, in runs of one owner; owners ascend."""
-    import scipy.sparse.csgraph  # few images need it
-
     stride = shape_yx[1] + 2  # a run that looks one pixel to each side does not reach the next row
     band = np.unique(owner, return_inverse=True)[1].astype(np.int64) * (shape_yx[0] + 1) * stride
     row = start // shape_yx[1]
     start, stop = start + band + 2 * row + 1, stop + band + 2 * row + 1
     above, below, *_ = overlaps(start - 1 + stride, stop + 1 + stride, start, stop)
-    graph = scipy.sparse.coo_array((np.ones(len(above), np.int8), (above, below)), shape=(len(start), len(start)))
-    return np.asarray(scipy.sparse.csgraph.connected_components(graph, directed=False)[1], np.int64)
+    return np.asarray(connect(above, below, len(start)), np.int64)
 
 
 def _lie_apart(boxes: Int64) -> bool:

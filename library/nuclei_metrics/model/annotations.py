@@ -328,7 +328,7 @@ def count_tops(runs: LabelRuns, labels: Sequence[int]) -> Int64:
 _FEW_LINKS = 4096  # which take less time than the import of scipy.sparse
 
 
-def _connect(left: Int64, right: Int64, nodes: int) -> Integers:
+def connect(left: Int64, right: Int64, nodes: int) -> Integers:
     """Return a number for each node, equal for nodes that links connect, (nodes,)."""
     if len(left) > _FEW_LINKS:
         import scipy
@@ -369,7 +369,7 @@ def count_regions(runs: LabelRuns) -> int:
         # Nodes are runs; behind them come the regions of the row above, which have joined further up.
         links = [beside, above, np.arange(len(region_above))], [beside + 1, below, len(start) + region_above]
         edges = np.concatenate(links[0]), np.concatenate(links[1])
-        region = _connect(*edges, len(start) + len(distinct(region_above)))
+        region = connect(*edges, len(start) + len(distinct(region_above)))
         last = len(start_above) + np.searchsorted(row, row[-1])
         start_above, stop_above = start[last:], stop[last:]
         reaching, region_above = np.unique(region[last : len(start)], return_inverse=True)
