@@ -1,22 +1,29 @@
-"""The pictures of pages in README and docs: three pages of the demo with made tissue, as Chromium shows them.
+"""The pictures of README and docs: parts of three pages of the demo with synthetic tissue, as Chromium shows them.
 
-python -m benchmarks.screenshots          writes docs/pictures/*.webp
+python -m benchmarks.screenshots          writes docs/pictures/*.webp, and the words of each picture to *.txt
+
+tests/test_docs.py compares these words with those of today's pages.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from imagecodecs import webp_encode
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 MOST_BYTES = 200_000
-# name: page and the part that is shown
+# name: page, and the part of it that is shown
 PICTURES = {
     "leaderboard": ("leaderboard.html", "#places"),
     "nuclei": ("results/namer/report.html", "#browser-section"),
@@ -25,7 +32,7 @@ PICTURES = {
 
 
 def made_tissue(challenge: Path, labels: Path) -> None:
-    """An image for each case of a challenge: its nuclei dark on pink, with noise."""
+    """Write an image for each case of a challenge: dark nuclei on pink, with noise."""
     import tifffile
 
     from evaluation.commands.main import run
@@ -42,31 +49,46 @@ def made_tissue(challenge: Path, labels: Path) -> None:
         tifffile.imwrite(challenge / "images" / f"{name}.tif", image, photometric="rgb")
 
 
+def made_board(folder: Path) -> Path:
+    """Score and rank the demo with synthetic tissue, and return the folder of its pages."""
+    from evaluation.commands.main import run
+
+    demo, board = folder / "demo", folder / "board"
+    if code := run(["demo", "--output", str(demo)]):
+        raise SystemExit(code)
+    made_tissue(demo / "challenge", folder / "labels")
+    where = ["--challenge", str(demo / "challenge"), "--submissions", str(demo / "submissions")]
+    if code := run(["leaderboard", *where, "--output", str(board), "--workers", "1", "--report"]):
+        raise SystemExit(code)
+    return board
+
+
+def opened(browser: Browser, board: Path, name: str) -> tuple[Page, str]:
+    """Open the page of a picture at the part that is shown; return the page and the words of this part."""
+    path, part = PICTURES[name]
+    page = browser.new_page(viewport={"width": 1280, "height": 1100}, reduced_motion="reduce", locale="en-GB")
+    page.goto((board / path).as_uri())
+    page.wait_for_selector("html[data-drawn]", state="attached")
+    page.locator(part).evaluate("part => part.scrollIntoView()")
+    return page, " ".join(page.locator(part).inner_text().split()) + "\n"
+
+
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
-    from evaluation.commands.main import run
-
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
-        demo = Path(scratch) / "demo"
-        if code := run(["demo", "--output", str(demo)]):
-            raise SystemExit(code)
-        made_tissue(demo / "challenge", Path(scratch) / "labels")
-        where = ["--challenge", str(demo / "challenge"), "--submissions", str(demo / "submissions")]
-        if code := run(["leaderboard", *where, "--output", str(Path(scratch) / "board"), "--report"]):
-            raise SystemExit(code)
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        for name, (path, part) in PICTURES.items():
-            page = browser.new_page(viewport={"width": 1280, "height": 1100}, reduced_motion="reduce")
-            page.goto((Path(scratch) / "board" / path).as_uri())
-            page.wait_for_selector("html[data-drawn]", state="attached")
-            page.locator(part).evaluate("part => part.scrollIntoView()")
+        board = made_board(Path(scratch))
+        executable = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        for name in PICTURES:
+            page, words = opened(browser, board, name)
             page.wait_for_timeout(1500)
             pixels = np.array(Image.open(io.BytesIO(page.screenshot())).convert("RGB"))
             content = webp_encode(pixels, level=80, lossless=False)
             assert len(content) < MOST_BYTES, name
             (FOLDER / f"{name}.webp").write_bytes(content)
+            (FOLDER / f"{name}.txt").write_text(words)
             page.close()
         browser.close()
 

@@ -16,6 +16,7 @@ from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 from notebook import executed_notebook
@@ -23,6 +24,7 @@ from processes import run_in_group
 from pydantic import BaseModel
 
 import evaluation
+from benchmarks import screenshots
 from evaluation.board.titles import METRIC_NAMES, metric_title
 from evaluation.challenge import MATCHING_RULES, Challenge, FormatRules, preset_names, rules
 from evaluation.challenge.formats import FORMATS
@@ -226,6 +228,26 @@ def test_the_calls_in_the_readme_print_what_it_shows(tmp_path, monkeypatch, caps
     (session,) = re.findall(r"```python\n(>>> .*?)```", text_of("README.md"), re.DOTALL)
     test = doctest.DocTestParser().get_doctest(session, {}, "README.md", None, None)
     assert len(test.examples) == 3 and doctest.DocTestRunner().run(test).failed == 0
+
+
+@pytest.fixture(scope="module")
+def pictured_board(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return screenshots.made_board(tmp_path_factory.mktemp("pictured"))
+
+
+@pytest.mark.parametrize("name", screenshots.PICTURES)
+def test_a_picture_has_the_words_of_todays_page(name: str, chromium: Any, pictured_board: Path) -> None:
+    """If not: python -m benchmarks.screenshots."""
+    page, words = screenshots.opened(chromium, pictured_board, name)
+    page.close()
+    assert len(words) > 200
+    assert words == text_of(f"docs/pictures/{name}.txt")
+
+
+def test_the_pictures_of_the_documents_are_those_that_the_command_makes() -> None:
+    shown = {name for path in DOCS for name in re.findall(r"pictures/(\w+)\.webp\)", path.read_text())}
+    assert shown == set(screenshots.PICTURES)
+    assert {path.stem for path in (ROOT / "docs/pictures").iterdir()} == shown
 
 
 # --- rooms ------------------------------------------------------------------------------------------------------------
