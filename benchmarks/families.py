@@ -62,8 +62,9 @@ def score_families(images: Sequence[LabelMaps]) -> Result:
     none = Region(np.empty(0, np.int64), np.empty(0, np.int64))
     matched = []
     for place, maps in enumerate(images):
-        classes = maps.reference_class, maps.prediction_class
-        reference, prediction, table = instances_and_overlaps(maps.reference, maps.prediction, *classes, with_runs=True)
+        of_nuclei = maps.reference_class, maps.prediction_class
+        sides = maps.reference, maps.prediction, *of_nuclei
+        reference, prediction, table = instances_and_overlaps(*sides, with_runs=True)
         confidence = random.random(len(prediction)).astype(np.float32)
         of_classes = random.dirichlet(np.ones(classes), len(prediction)).astype(np.float32)
         prediction = dataclasses.replace(prediction, probability=confidence, class_probability=of_classes)
