@@ -127,7 +127,7 @@ def test_a_comparison_fits_a_screen_and_has_the_numbers_of_the_field(capsys):
     """Two models of four images: the tables, what was found; 40 lines at most. The ranking on demand."""
     printed = compared(capsys, *two_models("abcd"))
     assert len(printed.splitlines()) <= 40
-    scores = ("Detection: F1", "Threat score at IoU 0.5 ", "Threat score at IoU 0.5 to 0.95", "AJI")
+    scores = ("Detection: F1", "Threat score at IoU 0.5 ", "Threat score at IoU 0.5:0.05:0.95", "AJI")
     for row in (*scores, "Dice of the foreground", "pooled"):
         assert row in printed, row
     assert "covered" not in printed and "mean over images" in printed

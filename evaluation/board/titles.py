@@ -68,7 +68,9 @@ def metric_title(path: str) -> str:
     >>> metric_title("segmentation.per_class.Epithelial.hausdorff95_px.pooled")
     'Hausdorff distance (95 %), px, Epithelial'
     >>> metric_title("thresholds.f1_iou50_95"), metric_title("segmentation.surface_dice_2px")
-    ('F1 at IoU 50–95 %', 'surface Dice at 2 px')
+    ('F1 at IoU 0.5:0.05:0.95', 'surface Dice at 2 px')
+    >>> metric_title("thresholds.f1_iou50_75"), metric_title("thresholds.f1_iou72_5")
+    ('F1 at IoU 0.5, 0.75', 'F1 at IoU 0.725')
     """
     parts = path.split(".")
     if parts[-1] in ALL_AGGREGATIONS:
@@ -78,12 +80,12 @@ def metric_title(path: str) -> str:
     family, *between, name = ["", *parts][-max(len(parts), 2) :]
     name, ends = re.subn(r"_class_mean$", "", name)
     name, halves = re.subn(r"_median$", "", name)
-    limit = re.search(r"_iou(\d+)(?:_(\d+))?$", name)
+    limit = re.search(r"_iou(\d+(?:_\d+)*)$", name)
     unit = re.search(r"_(\d*)(px|um)$", name)
     name = name[: (limit or unit).start()] if limit or unit else name  # type: ignore[union-attr]
     name = METRIC_NAMES.get(name, " ".join(METRIC_NAMES.get(word, word) for word in name.split("_")))
     if limit:
-        name += f" at IoU {limit[1]}{('–' if len(limit[2]) > 1 else '.') + limit[2] if limit[2] else ''} %"
+        name += f" at IoU {_thresholds_text(limit[1])}"
     elif unit:
         name += f" at {unit[1]} {unit[2]}" if unit[1] else f", {unit[2]}"
     title = f"{name}{' (class mean)' * ends}{' (median)' * halves}"
@@ -93,6 +95,23 @@ def metric_title(path: str) -> str:
         title += " without classes" if between == ["binary"] else f", {'.'.join(between)}"
     is_familiar = family in ("", *FAMILIAR) and not (family == "classification" and parts[-1] in OF_DETECTION)
     return title if is_familiar else f"{family.replace('_', ' ')} {title}"
+
+
+def _thresholds_text(digits: str) -> str:
+    """Write the IoU thresholds of a path: a range as start:step:end, a list with commas.
+
+    >>> _thresholds_text("50_95"), _thresholds_text("50_62_5_75"), _thresholds_text("90")
+    ('0.5:0.05:0.95', '0.5, 0.625, 0.75', '0.9')
+    """
+    if digits == "50_95":
+        return "0.5:0.05:0.95"
+    percents: list[str] = []
+    for part in digits.split("_"):
+        if percents and int(part) < float(percents[-1]):  # thresholds ascend, so these are decimals
+            percents[-1] += f".{part}"
+        else:
+            percents.append(part)
+    return ", ".join(f"{float(percent) / 100:.12g}" for percent in percents)
 
 
 def short_titles(paths: Sequence[str]) -> list[str]:

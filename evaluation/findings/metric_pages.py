@@ -27,6 +27,7 @@ EFFECTS: Mapping[Effect, str] = {
     "either": "may make it worse or better",
 }
 BETTER = {"higher": "higher", "lower": "lower", "one": "nearer to 1"}
+PIXEL_WISE = ("overlap.dice1", "partition.adapted_rand", "partition.variation_of_information")
 SIDES = ("both sides empty", "prediction empty", "reference empty", "nothing matched")
 HOW_DRAWN = (
     "Reference on the left, prediction on the right; every letter is a nucleus, small ones lymphocytes, "
@@ -294,6 +295,7 @@ def properties(metrics: Sequence[Metric]) -> Mapping[str, str]:
         "range": f"{_bound(first.lowest)} to {first.limit or _bound(first.highest)}",
         "better": BETTER[first.better],
         "unit": first.unit or "none",
+        "computed": "pixel-wise" if first.page in PIXEL_WISE else "object-wise",
         **{side: _value_text(value) for side, value in zip(SIDES, astuple(first.empty), strict=True)},
         "points instead of outlines": "undefined: `points-only`" if first.outlines else "the same",
         "one more false negative would": EFFECTS[first.missed],
