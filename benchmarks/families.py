@@ -79,6 +79,7 @@ def score_families(images: Sequence[LabelMaps]) -> Result:
                 matches={rule.name: rule.match(Sides(case, table, reference, prediction, challenge.metrics.boundary))},
                 reference_counts=class_counts(reference, classes),
                 prediction_counts=class_counts(prediction, classes),
+                overlaps=table,
             )
         )
     return summarise(challenge, measure_cases(challenge, matched))

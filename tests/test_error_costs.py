@@ -19,8 +19,8 @@ from benchmarks.synthesis import Mistakes, seeded
 from evaluation import Challenge, ChallengeBroken, Instances, Result, instances_from_labels, score_instances
 from evaluation.challenge import MATCHING_RULES
 from evaluation.findings import Finding
-from evaluation.scoring.error_costs import HEADLINES, CaseErrors, count_error_kinds, error_costs, sort_case
-from evaluation.scoring.match import match_case
+from evaluation.scoring.error_costs import HEADLINES, CaseErrors, count_error_kinds, error_costs
+from evaluation.scoring.match import match_case, sort_case
 from evaluation.scoring.measure import measure_cases
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.metrics.counts import KINDS
@@ -57,7 +57,8 @@ def score_and_sort(challenge: Challenge, images: Images, groups: Mapping[str, st
         reference = PreparedReference(images[case.name][0], nothing)
         matched = match_case(result.challenge, case, reference, images[case.name][1])
         counts = measure_cases(result.challenge, [matched])[0].counts[rule]
-        errors.append(count_error_kinds(matched, counts, sort_case(result.challenge, matched), rule))
+        kinds = sort_case(result.challenge, matched, result.challenge.matching.rules[0])
+        errors.append(count_error_kinds(matched, counts, kinds, rule))
     return result, errors
 
 

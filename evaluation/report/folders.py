@@ -37,6 +37,7 @@ from evaluation.scoring.workers import Progress, progress_of_round
 from nuclei_metrics.model import Int64
 
 LAST_COLUMN = "prediction_area_px"  # before those of the measures
+FIRST_REASON = "kind"  # the first column after them
 OTHER_DOCUMENTS: Mapping[str, Callable[[Mapping[str, Any]], Page]] = {
     "leaderboard.json": leaderboard_page,
     "audit.json": audit_page,
@@ -229,7 +230,7 @@ def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
         measures={
             name: numbers_of(chosen.cells(column))
             for column, name in enumerate(table.names)
-            if column > table.need(LAST_COLUMN)
+            if table.need(LAST_COLUMN) < column < table.need(FIRST_REASON)
         },
         cases=tuple(cases),
         case=case,

@@ -24,8 +24,8 @@ from evaluation.files.submission import SubmissionFiles
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.report.tissue import Tissue, open_tissue
-from evaluation.scoring.error_costs import CaseErrors, count_error_kinds, sort_case
-from evaluation.scoring.match import MatchedCase
+from evaluation.scoring.error_costs import CaseErrors, count_error_kinds
+from evaluation.scoring.match import MatchedCase, sort_case
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.read import reference_files, rules_of_references
 from evaluation.scoring.receive import receive_submission
@@ -93,7 +93,7 @@ def judge_case(challenge: Challenge, matched: MatchedCase, submitted: Instances 
         has_left = np.ones(len(submitted), np.bool_)
         has_left[slice(None) if matched.kept is None else matched.kept] = False
         ignored = select_instances(submitted, has_left)
-    return JudgedCase(matched, sort_case(challenge, matched), ignored)
+    return JudgedCase(matched, sort_case(challenge, matched, challenge.matching.rules[0]), ignored)
 
 
 # --- scenes -----------------------------------------------------------------------------------------------------------

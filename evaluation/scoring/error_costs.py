@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.matching_rules import Sides
 from evaluation.files.results.documents import rounded
-from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.score import penalised
 from nuclei_metrics.aggregation import mean_of_units, stack_cases, unite
 from nuclei_metrics.metrics import metrics_of
-from nuclei_metrics.metrics.counts import KINDS, MISSED, POOR_OUTLINE, WRONG_CLASS, ErrorKinds, sort_errors
+from nuclei_metrics.metrics.counts import KINDS, MISSED, POOR_OUTLINE, WRONG_CLASS, ErrorKinds
 from nuclei_metrics.model import AGGREGATIONS, Case, CaseTable, Int64, MatchCounts
 
 OUTLINES = ("iou", "dice")  # the measures of the headline scores
@@ -43,19 +40,6 @@ class CaseErrors:
     reference: Int64
     prediction: Int64
     unmatched: Int64
-
-
-def sort_case(challenge: Challenge, case: MatchedCase) -> ErrorKinds:
-    """The kind of every nucleus of a case under the first matching rule of the challenge, which must have one."""
-    rule = challenge.matching.rules[0]
-    reference, prediction = case.reference.instances, case.prediction
-    misnamed = None
-    if rule.class_aware:
-        blind = rule.model_copy(update={"class_aware": False})
-        sides = Sides(case.case, case.table, reference, prediction, challenge.metrics.boundary)
-        with suppress(InputFault, ChallengeBroken):  # too many pairs if classes are ignored: none is misnamed
-            misnamed = blind.match(sides)
-    return sort_errors(reference, prediction, case.table, case.matches[rule.name], misnamed=misnamed)
 
 
 def count_error_kinds(case: MatchedCase, counts: MatchCounts, kinds: ErrorKinds, rule: str) -> CaseErrors:

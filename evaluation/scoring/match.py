@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from nuclei_metrics.instances.plausible import background_index, scattered_insta
 from nuclei_metrics.instances.runs import cover_depth, select_instances
 from nuclei_metrics.matching.rules import centroid_inside, match_iou_above
 from nuclei_metrics.matching.table import count_copies, duplicates_among, find_twins, overlap_table, refuse_overlaps
-from nuclei_metrics.metrics.counts import class_counts, join_images
+from nuclei_metrics.metrics.counts import ErrorKinds, class_counts, join_images, sort_errors
 from nuclei_metrics.model import Bool, Case, Instances, Int64, Matches, OverlapTable
 from nuclei_metrics.model.arrays import distinct
 from nuclei_metrics.model.instances import join_instances
@@ -34,6 +35,7 @@ class MatchedCase:
     """A case whose nuclei are paired, by the name of the matching rule, and not yet measured.
 
     prediction  what is scored: instances in ignore regions have left
+    overlaps    of all nuclei, also of own duplicates, which take no part in matching and are not in ``table``
     kept        places of the prediction in what was submitted, int64 (M,); None: all of it, in its order
     submitted   number of instances before, or None if the case was not submitted
     reference_counts, prediction_counts   nuclei of each class, int64 (C,), also where nothing else is known of them
@@ -47,6 +49,7 @@ class MatchedCase:
     matches: dict[str, Matches]
     reference_counts: Int64
     prediction_counts: Int64
+    overlaps: OverlapTable
     kept: Int64 | None = None
 
 
@@ -112,18 +115,20 @@ def _match_together(challenge: Challenge, cases: Sequence[CaseSides]) -> Iterato
     for index, (case, left, right) in enumerate(zip(cases, *sides, strict=True)):
         first, last = ([int(bound[at]) for bound in bounds] for at in (index, index + 1))
         pairs = slice(*of_table[index : index + 2])
+        of_case = OverlapTable(
+            table.reference_index[pairs] - np.int32(first[0]),
+            table.prediction_index[pairs] - np.int32(first[1]),
+            table.intersection_px[pairs],
+            table.reference_area_px[first[0] : last[0]],
+            table.prediction_area_px[first[1] : last[1]],
+        )
         yield MatchedCase(
             case=case.case,
             reference=case.reference,
             prediction=right,
             submitted=len(right),
-            table=OverlapTable(
-                table.reference_index[pairs] - np.int32(first[0]),
-                table.prediction_index[pairs] - np.int32(first[1]),
-                table.intersection_px[pairs],
-                table.reference_area_px[first[0] : last[0]],
-                table.prediction_area_px[first[1] : last[1]],
-            ),
+            table=of_case,
+            overlaps=of_case,
             matches={
                 name: one.part(slice(*of_matches[name][index : index + 2]), *first) for name, one in matches.items()
             },
@@ -191,8 +196,21 @@ def match_case(
             class_counts(reference.instances, classes) if reference.class_counts is None else reference.class_counts
         ),
         prediction_counts=class_counts(predicted, classes) if predicted_counts is None else predicted_counts,
+        overlaps=sides.table,
         kept=taking_part,
     )
+
+
+def sort_case(challenge: Challenge, case: MatchedCase, rule: MatchingRule) -> ErrorKinds:
+    """Return the kind of every nucleus of a case under a matching rule of the challenge."""
+    reference, prediction, matches = case.reference.instances, case.prediction, case.matches[rule.name]
+    misnamed = None
+    if rule.class_aware and len(matches) < min(len(reference), len(prediction)):
+        blind = rule.model_copy(update={"class_aware": False})
+        sides = Sides(case.case, case.table, reference, prediction, challenge.metrics.boundary)
+        with suppress(InputFault, ChallengeBroken):  # too many pairs if classes are ignored: none is misnamed
+            misnamed = blind.match(sides)
+    return sort_errors(reference, prediction, case.overlaps, matches, misnamed=misnamed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,15 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
 from evaluation.challenge import COUNTED, Challenge
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.scoring.match import MatchedCase
+from evaluation.scoring.match import MatchedCase, sort_case
 from evaluation.scoring.shapes import measure_shapes
 from nuclei_metrics.errors import TooManyPairs
+from nuclei_metrics.matching.nearest import nearest_candidates
 from nuclei_metrics.measure import MatchedImage, MeasuredImage, measure_images
 from nuclei_metrics.model import Instances, Int64, MatchCounts, Matches
 from nuclei_metrics.model.counts import CaseResult, ObjectList, PredictionList
@@ -71,15 +73,27 @@ def _result_of(challenge: Challenge, case: MatchedCase, measured: MeasuredImage)
     if challenge.are_counts:
         counts[COUNTED] = _nothing_paired(case, len(challenge.classes))
 
-    def object_list(instances: Instances, areas_px: Int64) -> ObjectList:
-        shapes = measure_shapes(instances) if challenge.metrics.shapes else {}
-        return ObjectList(instances.source_id, instances.class_id, areas_px, shapes)
+    kinds = {rule.name: sort_case(challenge, case, rule) for rule in challenge.matching.rules}
+
+    def object_list(side: Literal["reference", "prediction"], own: Instances, other: Instances) -> ObjectList:
+        swapped = side == "prediction"
+        near = nearest_candidates(case.overlaps, own, other, swapped=swapped)
+        return ObjectList(
+            own.source_id,
+            own.class_id,
+            case.table.prediction_area_px if swapped else case.table.reference_area_px,
+            shapes=measure_shapes(own) if challenge.metrics.shapes else {},
+            nearest=near.index,
+            nearest_iou=near.iou,
+            nearest_px=near.distance_px,
+            kinds={name: getattr(of_rule, side) for name, of_rule in kinds.items()},
+        )
 
     return CaseResult(
         case=case.case,
         missing=case.submitted is None,
-        reference=object_list(reference, case.table.reference_area_px),
-        prediction=object_list(prediction, case.table.prediction_area_px),
+        reference=object_list("reference", reference, prediction),
+        prediction=object_list("prediction", prediction, reference),
         ignored_predictions=(case.submitted or 0) - len(prediction),
         matches=case.matches,
         counts=counts,

@@ -28,6 +28,7 @@ from evaluation.files.results import __version__
 from evaluation.files.system import missing_here
 from evaluation.findings import Finding, render_findings
 from nuclei_metrics.metrics import metrics_of
+from nuclei_metrics.metrics.counts import KINDS
 from nuclei_metrics.metrics.every_nucleus import coverage_curve
 from nuclei_metrics.model import (
     WORST_GROUP,
@@ -37,6 +38,7 @@ from nuclei_metrics.model import (
     Int64,
     Interval,
     MatchCounts,
+    Matches,
     Measure,
     MetricScores,
     ObjectList,
@@ -689,19 +691,20 @@ OBJECT_COLUMNS = (
     "prediction_class",
     "prediction_area_px",
 )
+NEAREST_COLUMNS = ("kind", "nearest_id", "nearest_iou", "nearest_distance_px", "taken_by")
 OBJECTS_AT_ONCE = 1 << 16
 
 
 def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measures: Sequence[str]) -> str:
     """The object table as CSV: one row per matched, missed and spurious nucleus, under every matching rule.
 
-    Rows: cases as in ``results``, then rules, then matched, missed and spurious nuclei; ``measures`` and shapes are the
-    last columns. Cells without a value are empty: points have no area, and what has no pixels has no IoU, Dice and
-    Hausdorff distance. Ids come from untrusted files; see ``cell_texts``.
+    Rows: cases as in ``results``, then rules, then matched, missed and spurious nuclei. After ``measures`` and shapes,
+    the last columns say why a nucleus is not matched (docs/results.md). Cells without a value are empty: points have no
+    area, and what has no pixels has no IoU, Dice and Hausdorff distance. Ids come from untrusted files: ``cell_texts``.
     """
     shapes = list(dict.fromkeys(name for result in results for name in result.reference.shapes))
     of_sides = [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
-    lines = [",".join((*OBJECT_COLUMNS, *measures, *of_sides))]
+    lines = [",".join((*OBJECT_COLUMNS, *measures, *of_sides, *NEAREST_COLUMNS))]
     names = np.array(["", *class_names], object)
     for result in results:
         texts = [_side_texts(side, names) for side in (result.reference, result.prediction)]
@@ -714,6 +717,7 @@ def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measu
 Cells = Iterable[str]
 Indices = Int32 | Int64  # of instances of a side
 BLANK: list[Cells] = [repeat("")]
+_KIND_TEXTS = np.array(KINDS, object)
 Texts = list[npt.NDArray[Any]]  # id, class and area of each instance of a side
 
 
@@ -747,7 +751,32 @@ def _object_columns(
                 cells += _side_columns(of_side, side, index, counts)
                 of_shapes += _shape_columns(side, index, shapes)
             values = _measure_columns(counts, rows, measures) if outcome == "matched" else len(measures) * BLANK
-            yield [repeat(f"{start},{outcome}"), *cells, *values, *of_shapes]
+            reasons = _nearest_columns(sides, chosen, rule, matches)
+            yield [repeat(f"{start},{outcome}"), *cells, *values, *of_shapes, *reasons]
+
+
+def _nearest_columns(
+    sides: Sequence[tuple[ObjectList, Texts]], chosen: Sequence[Indices | None], rule: str, matches: Matches
+) -> list[Cells]:
+    """The kind of each chosen instance; of those of one side the best candidate on the other, and what took that."""
+    swapped = chosen[0] is None
+    (own, (own_ids, *_)), (_, (other_ids, *_)) = sides[:: -1 if swapped else 1]
+    rows = chosen[1] if chosen[0] is None else chosen[0]
+    if rows is None or rule not in own.kinds:
+        return len(NEAREST_COLUMNS) * BLANK
+    kinds: Cells = _KIND_TEXTS[own.kinds[rule][rows]].tolist()
+    if chosen[0] is not None and chosen[1] is not None:
+        return [kinds, *4 * BLANK]
+    pairs = (matches.reference_index, matches.prediction_index)[:: -1 if swapped else 1]
+    partner = np.full(len(other_ids) + 1, -1, np.int64)  # the last one stands for no candidate
+    partner[pairs[1]] = pairs[0]
+    nearest = own.nearest[rows]
+    columns: list[Cells] = [np.append(other_ids, "")[nearest].tolist()]
+    for values in (own.nearest_iou[rows], own.nearest_px[rows]):
+        known = (nearest >= 0) & ~np.isnan(values)
+        texts = number_texts(rounded_list(np.where(known, values, 0.0)))
+        columns.append([text if is_known else "" for text, is_known in zip(texts, known.tolist(), strict=True)])
+    return [kinds, *columns, np.append(own_ids, "")[partner[nearest]].tolist()]
 
 
 def others(count: int, matched: Int32) -> Int64:

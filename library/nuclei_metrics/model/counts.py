@@ -309,13 +309,20 @@ class Units:
 class ObjectList:
     """The instances of one side of a case, for the object table: ids in the file, classes, areas; (N,) each.
 
-    shapes  by name, float64 (N,); none if they were not asked for
+    shapes   by name, float64 (N,); none if they were not asked for
+    nearest  int64 (N,), the best candidate on the other side (``nearest_candidates``), -1: the other side is empty
+    nearest_iou, nearest_px  float64 (N,), its IoU, and the distance of the centroids, NaN: not known
+    kinds    by matching rule, int8 (N,), the kind of error (``sort_errors``)
     """
 
     source_id: npt.NDArray[Any]
     class_id: Int16
     area_px: Int64
     shapes: Mapping[str, Float64] = field(default_factory=dict)
+    nearest: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    nearest_iou: Float64 = field(default_factory=lambda: np.empty(0))
+    nearest_px: Float64 = field(default_factory=lambda: np.empty(0))
+    kinds: Mapping[str, npt.NDArray[np.int8]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
