@@ -69,7 +69,7 @@ fi
 checks=$(mktemp)
 trap 'rm -f -- "$checks"' EXIT
 (
-  check ruff "$python" -m ruff check evaluation library tests benchmarks
+  check ruff "$python" -m ruff check evaluation library tests benchmarks examples
   check mypy "$python" -m mypy
   check import-linter "$python" -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
   ((${#failed[@]} == 0))

@@ -39,7 +39,7 @@ from nuclei_metrics.model import AGGREGATIONS, UNDEFINED_REASONS, Case
 from nuclei_metrics.model.annotations import STRATUM_MEAN
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+DOCS = sorted([ROOT / "README.md", ROOT / "examples/README.md", *(ROOT / "docs").glob("*.md")])
 
 
 def text_of(name: str) -> str:
