@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from literal import iou, masks_of
 from test_errors import literal_kinds
 
 from evaluation import Challenge, instances_from_labels, score_instances, score_submission
+from evaluation.commands.main import run
 from evaluation.scoring.street import read_submission
 
 Row = dict[str, str]
@@ -46,6 +48,7 @@ def check_reasons(rows: list[Row], masks: list[np.ndarray], ids: list[list[str]]
         place = index[side][own]
         assert row["kind"] == kinds[side][place]
         reason = tuple(row[name] for name in ("nearest_id", "nearest_iou", "nearest_distance_px", "taken_by"))
+        assert [float(row["row"]), float(row["column"])] == pytest.approx(centroid(masks[side][place]), abs=1e-6)
         if row["outcome"] == "matched":
             assert reason == NOTHING
             continue
@@ -104,3 +107,70 @@ def test_a_nucleus_whose_candidate_is_taken_says_by_what():
         ("missed", "merged", "5", "0.3", "3.5", "1"),
         ("spurious", "spurious", "2", "0.0", "4.0", ""),
     ]
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def explained(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert run(["explain", *map(str, arguments)]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_a_nucleus_is_explained_by_its_id_and_by_its_place(pages, capsys):
+    folder = pages / "results" / "finder"
+    rows = rows_of((folder / "objects.csv").read_text(), "iou_above")
+    unmatched = [row for row in rows if row["outcome"] != "matched"][:30]
+    for row in unmatched:
+        side, word = ("prediction", "positive") if row["outcome"] == "spurious" else ("reference", "negative")
+        text = explained(capsys, "--results", folder, "--case", row["case"], "--at", row[f"{side}_id"])
+        assert f"'{row[f'{side}_id']}'" in text
+        assert f"is a false {word}." in text
+        assert f"'{row['nearest_id']}'" in text
+        assert f"IoU {float(row['nearest_iou']):.3f}, centroids {float(row['nearest_distance_px']):.1f} px" in text
+        assert (f"matched to {'predicted' if side == 'prediction' else 'reference'} nucleus '{row['taken_by']}'" in text
+                if row["taken_by"] else "That is matched to nothing." in text)  # fmt: skip
+        lacks = 0.5 - float(row["nearest_iou"])
+        assert ("lacks" in text) == (lacks >= 0)
+        assert lacks < 0 or f"lacks {lacks:.3f} of IoU" in text
+        assert f"Kind of error: {row['kind'].replace('_', ' ')}:" in text
+        place = f"{float(row['row']) + 0.001},{row['column']}"
+        assert f"'{row[f'{side}_id']}'" in explained(
+            capsys, "--results", folder, "--case", row["case"], "--at", place
+        )  # fmt: skip
+
+
+def test_a_team_is_told_in_which_columns_it_is_behind_whom(pages, capsys):
+    board = json.loads((pages / "leaderboard.json").read_text())
+    for team in board["teams"]:
+        text = explained(capsys, "--results", pages, "--team", team["name"])
+        assert f"rank {team['position']:g} of 3 teams" in text
+        for index, column in enumerate(board["columns"]):
+            own = team["columns"][index]
+            for other in board["teams"]:
+                value, rank = (other["columns"][index][key] for key in ("value", "rank"))
+                p_value, units = next(
+                    ((pair["p_value"], pair["units"]) for pair in column["differences"]
+                     if {pair["first"], pair["second"]} == {team["name"], other["name"]}), (0, 0))  # fmt: skip
+                words = (
+                    f"'{other['name']}' by {abs(value - own['value']):.4f} (p = {p_value:.3g}, n = {units} patients)"
+                )
+                assert (words in text) == (rank < own["rank"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--results", "{}", "--case", "P4_9", "--at", "1/7"], "--case: 'P4_9'; expected 'P1_1'"),
+        (["--results", "{}", "--case", "P4_2", "--at", "9/99"], "--at: '9/99'; expected '"),
+        (["--results", "{}", "--case", "P4_2"], "--at: not given, but --results is"),
+        (["--case", "P4_2", "--at", "1/7"], "--results: not given, but --case is"),
+        (["--results", "{}", "--case", "P4_2", "--at", "1,1", "--team", "finder"], "--case: "),
+        (["panoptic.pq", "--results", "{}", "--team", "finder"], "unexpected extra argument (panoptic.pq)"),
+        (["--results", "{}/../..", "--team", "fnder"], "Did you mean 'finder'?"),
+    ],
+)
+def test_what_cannot_be_explained_is_said(pages, capsys, arguments, said):
+    folder = pages / "results" / "finder"
+    assert run(["explain", *(part.format(folder) for part in arguments)]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())

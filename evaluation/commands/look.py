@@ -269,19 +269,31 @@ PRINTED = "-"
     metavar="[DIR]",
     help="Print all pages, or write findings.md, metrics.md and presets.md into DIR.",
 )
-def explain(word: str | None, preset: str | None, schema: str | None, folder: str | None) -> None:
+@options.path_option("--results", "Results of a submission (with --case and --at), or a leaderboard (with --team).")
+@click.option("--case", metavar="NAME", help="Case of the nucleus.")
+@click.option("--at", metavar="ROW,COLUMN|ID", help="Nucleus to explain: why is it not matched?")
+@click.option("--team", metavar="NAME", help="Team to explain: in which columns is it behind whom?")
+def explain(
+    word: str | None, preset: str | None, schema: str | None, folder: str | None, results: Path | None, **of: str | None
+) -> None:
     """Explain the CODE in the square brackets of a message, or the metric at a PATH of metrics.json.
 
     A WORD of the field is found whatever its case: a metric as papers call it (mAP, AJI, HD95), a rule or a key of
     challenge.toml. 'explain presets' lists the published challenges that 'init' and 'preset = …' know, 'explain presets
     NAME' prints the rules of one with comments. Without a word, list all codes and all pages of metrics.
+
+    '--results DIR --case NAME --at 512,300' says in a paragraph why a nucleus is not matched, '--results DIR --team
+    NAME' why a team is behind.
     """
     surplus = preset if word != "presets" else None
-    if schema is not None or folder is not None:
+    is_of_result = results is not None or any(of.values())
+    if schema is not None or folder is not None or is_of_result:
         surplus = word
     if surplus is not None:
         raise click.UsageError(f"Got unexpected extra argument ({surplus})")
-    if schema is not None:
+    if is_of_result:
+        screen.show_lines(_reasons(results, **of))
+    elif schema is not None:
         click.echo(_schema_text(schema), nl=False)
     elif folder == PRINTED:
         click.echo("\n".join(documents().values()), nl=False)
@@ -291,6 +303,29 @@ def explain(word: str | None, preset: str | None, schema: str | None, folder: st
         click.echo(_presets_text(preset), nl=False)
     else:
         click.echo(_finding_text(word))
+
+
+def _reasons(results: Path | None, case: str | None, at: str | None, team: str | None) -> list[str]:
+    """Explain a nucleus of a result, or a team of a leaderboard. Raises WrongUsage."""
+    given = {"--results": results, "--case": case, "--at": at, "--team": team}
+    named = [option for option, value in given.items() if value is not None]
+    wanted = ["--results", "--team"] if team is not None else ["--results", "--case", "--at"]
+    for option in (option for option in wanted if given[option] is None):
+        raise options.needed_beside(named[0], option, "--results with --case and --at, or with --team")
+    for option in (option for option in named if option not in wanted):
+        raise options.not_both(option, "--team", "a nucleus or a team is explained")
+    from evaluation.board.stored import read_board
+    from evaluation.report.folders import read_result, reading
+    from evaluation.report.leaderboard import why_behind
+    from evaluation.report.reasons import reasons_at
+
+    assert results is not None
+    folder = results if results.is_dir() else results.parent
+    if team is not None:
+        with reading("leaderboard.json"):
+            return why_behind(read_board(folder), team)
+    with reading("objects.csv"):
+        return reasons_at(folder, read_result(folder), case or "", at or "")
 
 
 def _finding_text(word: str | None) -> str:

@@ -14,6 +14,7 @@ from evaluation.files.results.documents import encoded
 from evaluation.findings import counted, percent
 from evaluation.report import page, tables
 from evaluation.report.figures import BOX_FROM, difference_figure, series_colour
+from evaluation.report.reasons import columns_lost, standing_in_words
 from evaluation.report.skills import team_tables
 from evaluation.report.studies import answer_text, rule_section, unranked_table
 
@@ -244,7 +245,13 @@ def standing_of(document: Document, name: str) -> list[page.Block]:
         own_value, rank = tables.decimal_cell(own["value"]), tables.rank_cell(own.get("rank"))
         records.append({"score": title, "value": own_value, "rank": rank, "best": best})
     table = tables.table_of("standing", "The scores that rank", [*records[0]], records, sortable=False)
-    return [page.Text((f"{words}.",)), table]
+    behind = page.Text(tuple(columns_lost(document, name, _column_titles(document))))
+    return [page.Text((f"{words}.",)), table, *[behind] * bool(behind.paragraphs)]
+
+
+def why_behind(document: Document, name: str) -> list[str]:
+    """Say the rank of a team, and in which columns it is behind whom. Raises WrongUsage for a name without a rank."""
+    return standing_in_words(document, name, _column_titles(document))
 
 
 def _rank_figure(document: Document) -> page.Figure:

@@ -83,6 +83,7 @@ def _result_of(challenge: Challenge, case: MatchedCase, measured: MeasuredImage)
             own.class_id,
             case.table.prediction_area_px if swapped else case.table.reference_area_px,
             shapes=measure_shapes(own) if challenge.metrics.shapes else {},
+            centroid_yx=own.centroids_yx(),
             nearest=near.index,
             nearest_iou=near.iou,
             nearest_px=near.distance_px,

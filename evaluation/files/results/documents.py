@@ -691,7 +691,7 @@ OBJECT_COLUMNS = (
     "prediction_class",
     "prediction_area_px",
 )
-NEAREST_COLUMNS = ("kind", "nearest_id", "nearest_iou", "nearest_distance_px", "taken_by")
+NEAREST_COLUMNS = ("kind", "row", "column", "nearest_id", "nearest_iou", "nearest_distance_px", "taken_by")
 OBJECTS_AT_ONCE = 1 << 16
 
 
@@ -765,18 +765,23 @@ def _nearest_columns(
     if rows is None or rule not in own.kinds:
         return len(NEAREST_COLUMNS) * BLANK
     kinds: Cells = _KIND_TEXTS[own.kinds[rule][rows]].tolist()
+    centroids = [_texts_of_known(values) for values in own.centroid_yx[rows].T]
     if chosen[0] is not None and chosen[1] is not None:
-        return [kinds, *4 * BLANK]
+        return [kinds, *centroids, *4 * BLANK]
     pairs = (matches.reference_index, matches.prediction_index)[:: -1 if swapped else 1]
     partner = np.full(len(other_ids) + 1, -1, np.int64)  # the last one stands for no candidate
     partner[pairs[1]] = pairs[0]
     nearest = own.nearest[rows]
     columns: list[Cells] = [np.append(other_ids, "")[nearest].tolist()]
     for values in (own.nearest_iou[rows], own.nearest_px[rows]):
-        known = (nearest >= 0) & ~np.isnan(values)
-        texts = number_texts(rounded_list(np.where(known, values, 0.0)))
-        columns.append([text if is_known else "" for text, is_known in zip(texts, known.tolist(), strict=True)])
-    return [kinds, *columns, np.append(own_ids, "")[partner[nearest]].tolist()]
+        columns.append(_texts_of_known(np.where(nearest >= 0, values, np.nan)))
+    return [kinds, *centroids, *columns, np.append(own_ids, "")[partner[nearest]].tolist()]
+
+
+def _texts_of_known(values: Float64) -> list[str]:
+    known = ~np.isnan(values)
+    texts = number_texts(rounded_list(np.where(known, values, 0.0)))
+    return [text if is_known else "" for text, is_known in zip(texts, known.tolist(), strict=True)]
 
 
 def others(count: int, matched: Int32) -> Int64:
@@ -809,9 +814,7 @@ def _shape_columns(side: ObjectList, index: Indices | None, shapes: Sequence[str
         return len(shapes) * BLANK
     columns: list[Cells] = []
     for values in (side.shapes[name][index] for name in shapes if name in side.shapes):
-        known = ~np.isnan(values)
-        texts = number_texts(rounded_list(np.where(known, values, 0.0)))
-        columns.append([text if is_known else "" for text, is_known in zip(texts, known.tolist(), strict=True)])
+        columns.append(_texts_of_known(values))
     return columns
 
 

@@ -1,0 +1,187 @@
+"""Why a nucleus is not matched, and why a team is behind: numbers of objects.csv and leaderboard.json in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.board.stored import read_objects, rows_with
+from evaluation.findings import counted, did_you_mean, fault, quote
+from evaluation.findings.errors import WrongUsage
+from evaluation.report.result import ResultDocuments
+
+_Row = Mapping[str, str]
+_WORDS_OF_SIDES = {"reference": "reference nucleus", "prediction": "predicted nucleus"}
+_WORDS_OF_KINDS = {
+    "missed": "missed: no free prediction has an IoU of 0.1 or more with it",
+    "spurious": "spurious: no free reference nucleus has an IoU of 0.1 or more with it",
+    "wrong_class": "wrong class: the same rule without classes would match it",
+    "poor_outline": "poor outline: the best free pair overlaps, but not enough for the rule",
+    "split": "split: one reference nucleus is covered by several predictions",
+    "merged": "merged: one prediction covers several reference nuclei",
+}
+
+
+def reasons_at(folder: Path, result: ResultDocuments, case: str, at: str) -> list[str]:
+    """Explain in a paragraph each nucleus of a case with an id, or the nucleus that is nearest to "ROW,COLUMN".
+
+    The first matching rule counts. Raises WrongUsage for a case or a nucleus that objects.csv does not have.
+    """
+    rows = _rows_of(folder / "objects.csv", case, result.rule)
+    place = _place_in(at)
+    if place is None:
+        chosen = [row for row in rows if at in (row["reference_id"], row["prediction_id"])]
+        if not chosen:
+            ids = [row["reference_id"] or row["prediction_id"] for row in rows]
+            raise _not_in_result("--at", at, ids)
+    else:
+        chosen = [min((row for row in rows if row["row"]), key=lambda row: _distance(row, place))]
+    rule = result.rules["matching"]["rules"][0]
+    return [_reason_of(row, rows, rule, place) for row in chosen]
+
+
+def _not_in_result(option: str, name: str, known: Sequence[str]) -> WrongUsage:
+    fix = did_you_mean(name, known)
+    return WrongUsage(fault("unknown-code", option, wording="not-in-result", fix=fix, name=name, known=list(known)))
+
+
+def _rows_of(path: Path, case: str, rule: str) -> list[_Row]:
+    table = read_objects(path)
+    names = table.categories(table.need("case"))[0]
+    if case not in names:
+        raise _not_in_result("--case", case, names)
+    table = table.take(rows_with(table, "case", case) & rows_with(table, "rule", rule))
+    cells = [[cell.decode() for cell in table.cells(column)] for column in range(len(table.names))]
+    return [dict(zip(table.names, row, strict=True)) for row in zip(*cells, strict=True)]
+
+
+def _place_in(text: str) -> tuple[float, float] | None:
+    """Return row and column of "512,300"; None for an id."""
+    try:
+        row, column = (float(part) for part in text.split(","))
+    except ValueError:
+        return None
+    return (row, column) if math.isfinite(row) and math.isfinite(column) else None
+
+
+def _distance(row: _Row, place: tuple[float, float]) -> float:
+    return math.dist(place, (float(row["row"]), float(row["column"])))
+
+
+def _reason_of(row: _Row, rows: Sequence[_Row], rule: Mapping[str, Any], place: tuple[float, float] | None) -> str:
+    """Make the paragraph of a row of objects.csv."""
+    outcome = {"missed": "a false negative", "spurious": "a false positive"}.get(row["outcome"], "matched")
+    side, other = ("reference", "prediction")[:: -1 if row["outcome"] == "spurious" else 1]
+    where = f" at row {float(row['row']):.1f}, column {float(row['column']):.1f}" if row["row"] else ""
+    if place is not None:
+        where += f" ({_distance(row, place):.1f} px from {place[0]:g},{place[1]:g})"
+    words = [f"Case {quote(row['case'])}: {_nucleus(row, side)}{where} is {outcome}"]
+    if outcome == "matched":
+        words[0] += f" to {_nucleus(row, other)}" + (f", IoU {float(row['iou']):.3f}." if row.get("iou") else ".")
+        if row["kind"] == "wrong_class":
+            words.append("The classes differ, so it counts as a wrong class.")
+        return " ".join([*words, f"{_rule_in_words(rule)}."])
+    words[0] += "."
+    if not row["nearest_id"]:
+        return " ".join([*words, f"There is no {_WORDS_OF_SIDES[other]} in this case."])
+    found = next((one for one in rows if one[f"{other}_id"] == row["nearest_id"]), None)
+    nearest = f"{_WORDS_OF_SIDES[other]} {quote(row['nearest_id'])}" if found is None else _nucleus(found, other)
+    iou, distance = float(row["nearest_iou"]), float(row["nearest_distance_px"] or "nan")
+    words.append(f"Its best candidate is {nearest}: IoU {iou:.3f}, centroids {distance:.1f} px apart.")
+    if row["taken_by"]:
+        taken = f"That is matched to {_WORDS_OF_SIDES[side]} {quote(row['taken_by'])}"
+        by = f" (IoU {float(found['iou']):.3f})" if found and found.get("iou") else ""
+        words.append(f"{taken}{by}.")
+    else:
+        words.append("That is matched to nothing.")
+    words.append(f"{_rule_in_words(rule)}{_lacking(row, found, rule, side, iou, distance)}.")
+    words.append(f"Kind of error: {_WORDS_OF_KINDS.get(row['kind'], row['kind'])}.")
+    return " ".join(words)
+
+
+def _nucleus(row: _Row, side: str) -> str:
+    area = f", {int(row[f'{side}_area_px']):,} px" if row[f"{side}_area_px"] else ""
+    return f"{_WORDS_OF_SIDES[side]} {quote(row[f'{side}_id'])} ({row[f'{side}_class']}{area})"
+
+
+def _rule_in_words(rule: Mapping[str, Any]) -> str:
+    words = f"The rule {quote(rule['name'])}"
+    if rule.get("threshold") is not None:
+        words += f" needs an IoU above {rule['threshold']:g}"
+    elif (unit := next((unit for unit in ("px", "um") if rule.get(f"radius_{unit}") is not None), None)) is not None:
+        words += f" needs centroids at most {rule[f'radius_{unit}']:g} {'µm' if unit == 'um' else unit} apart"
+    else:
+        words += f" is {rule['rule']}"
+    return words + " and the same class" * bool(rule.get("class_aware"))
+
+
+def _lacking(row: _Row, found: _Row | None, rule: Mapping[str, Any], side: str, iou: float, distance: float) -> str:
+    """Say what the best candidate lacks; nothing if it fulfils the rule, so that only its other match is the reason."""
+    lacking = []
+    threshold, radius = rule.get("threshold"), rule.get("radius_px")
+    if threshold is not None and iou <= threshold:
+        lacking.append(f"{threshold - iou:.3f} of IoU")
+    if radius is not None and distance > radius:
+        lacking.append(f"{distance - radius:.1f} px")
+    other = "prediction" if side == "reference" else "reference"
+    if rule.get("class_aware") and found is not None and found[f"{other}_class"] != row[f"{side}_class"]:
+        lacking.append("the class")
+    return f"; this pair lacks {' and '.join(lacking)}" if lacking else ""
+
+
+# --- why a team is behind ---------------------------------------------------------------------------------------------
+
+
+def columns_lost(document: Mapping[str, Any], name: str, titles: Sequence[str]) -> list[str]:
+    """Say for each column in which a team is not first who is ahead, by how much, with p and n.
+
+    titles  of the columns
+    """
+    teams = document["teams"]
+    own = next((team for team in teams if team["name"] == name), None)
+    return [] if own is None else [*_columns_lost(document, own, teams, titles)]
+
+
+def standing_in_words(document: Mapping[str, Any], name: str, titles: Sequence[str]) -> list[str]:
+    """Say the rank of a team and where it lost it. Raises WrongUsage for a name that is not ranked."""
+    names = [team["name"] for team in document["teams"]]
+    if name not in names:
+        raise _not_in_result("--team", name, names)
+    own = document["teams"][names.index(name)]
+    method = document["ranking"]["method"].replace("_", " ")
+    first = (
+        f"{quote(name)}: rank {own['position']:g} of {counted(len(names), 'team')} by {method} ({own['combined']:g})."
+    )
+    lost = columns_lost(document, name, titles)
+    return [first, *(lost or ["No team is ahead of it in any column."])]
+
+
+def _columns_lost(
+    document: Mapping[str, Any], own: Mapping[str, Any], teams: Sequence[Mapping[str, Any]], titles: Sequence[str]
+) -> Iterable[str]:
+    for index, (title, column) in enumerate(zip(titles, document["columns"], strict=True)):
+        mine = own["columns"][index]
+        if mine["value"] is None or mine.get("rank") is None:
+            continue
+        ahead = [team for team in teams if (rank := team["columns"][index].get("rank")) is not None
+                 and team["columns"][index]["value"] is not None and rank < mine["rank"]]  # fmt: skip
+        ahead.sort(key=lambda team: -team["columns"][index]["rank"])
+        if not ahead:
+            continue
+        shown = [*ahead[:2], *ahead[2:][-1:]]  # the next two, and the first
+        lost = [_lost_to(column, index, own, team, document["units"]["kind"]) for team in shown]
+        more = f" ({counted(len(ahead), 'team')} ahead in all)" if len(ahead) > len(shown) else ""
+        yield f"{title}: {mine['value']:.4f}, rank {mine['rank']:g}; behind {'; '.join(lost)}{more}."
+
+
+def _lost_to(column: Mapping[str, Any], index: int, own: Mapping[str, Any], other: Mapping[str, Any], kind: str) -> str:
+    """Say by how much a team is behind another, with the p-value of the declared test where it is known."""
+    values = [team["columns"][index]["value"] for team in (own, other)]
+    words = f"{quote(other['name'])} by {abs(values[0] - values[1]):.4f}"
+    names = {own["name"], other["name"]}
+    for pair in column.get("differences", ()):
+        if {pair["first"], pair["second"]} == names and pair["p_value"] is not None:
+            return f"{words} (p = {pair['p_value']:.3g}, n = {pair['units']} {kind})"
+    return words
