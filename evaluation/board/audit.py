@@ -25,7 +25,7 @@ from evaluation.board.rules import gameable_ranking, load_ranked, parse_settings
 from evaluation.board.score_csv import UnitKind, aggregation_of, read_rows, table_of_rows, without_teams
 from evaluation.board.stored import Unranked
 from evaluation.board.teams import Kept, Note, TeamOutcome, score_teams
-from evaluation.board.variants import Audit, Dimension, audit_positions
+from evaluation.board.variants import Audit, Dimension, PairDifference, audit_positions, compare_conditions
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
 from evaluation.challenge.rules import AuditRules, RankingRules
 from evaluation.files.results.documents import as_json
@@ -41,6 +41,7 @@ from nuclei_metrics.ranking.methods import keep_complete_units
 TABLES_UP_TO = 1_000  # of scores, each ranked by every method
 WEIGHT_FACTORS = (0.0, 0.5, 2.0)  # of the weight of each column
 AS_WRITTEN = "as written"
+PAIRED_UP_TO = 30  # teams that are compared in pairs under all conditions
 KEPT, SCORES = "scores", "scores.json"  # folder in the output, and the file of a team and a run
 TEAM_OUTCOMES: tuple[TeamOutcome, ...] = ("not ranked", "scored", "kept")  # of a team: the first of its runs' outcomes
 WITHOUT_NUCLEI = (
@@ -77,6 +78,7 @@ def audit_views(views: Sequence[AuditView], audit: AuditRules) -> Audit:
     own, rules = views[0], views[0].rules
     tests = ranked_table.compare_teams(own.table, rules) if own.table.teams else None
     methods = _methods_of(own, audit, tests, notes)
+    conditions = [view for view in views if view.values.get("unit") == own.values.get("unit")]
     views += weight_views(own, audit.weights)
     ranked = [{method: rank_view(view, method) for method in methods} for view in views]
     distinct_methods = _different_methods(ranked, notes)
@@ -99,8 +101,10 @@ def audit_views(views: Sequence[AuditView], audit: AuditRules) -> Audit:
     named = list(zip(own.table.teams, is_ranked.tolist(), strict=True))
     teams, places = [name for name, is_in in named if is_in], (position[:, is_ranked], combined[:, is_ranked])
     better = _better_pairs(own.table.teams, tests)
+    pairs = _pairs_under_conditions(conditions, [name for name in own.table.teams if name in teams])
     return replace(
         audit_positions(teams, dimensions, settings, *places, published=0, better=better),
+        pairs=pairs,
         unranked=tuple(Unranked(name, "no-value", "no rank in any variant") for name, is_in in named if not is_in),
         notes=(f"{counted(len(rows), 'variant')} of {counted(len(views), 'table')} of scores.", *notes),
     )
@@ -145,6 +149,26 @@ def _better_pairs(teams: Sequence[str], tests: ComparedTeams | None) -> set[tupl
     tested = [test for test in (tests.columns if tests else ()) if test.undefined is None]
     pairs = {(teams[row], teams[column]) for test in tested for row, column in np.argwhere(test.better == 1).tolist()}
     return pairs if tested else None
+
+
+def _pairs_under_conditions(views: Sequence[AuditView], teams: Sequence[str]) -> tuple[PairDifference, ...]:
+    """Compare each pair of teams in each column under all conditions: tables of other nuclei, pairs or missing values.
+
+    Empty for a single condition, for more than ``PAIRED_UP_TO`` teams, and if the values of patients are not known.
+    """
+    if len(views) < 2 or not 1 < len(teams) <= PAIRED_UP_TO:
+        return ()
+    ahead, significant = [], []
+    for view in views:
+        tests = ranked_table.compare_teams(view.table, view.rules)
+        if tests is None or not set(teams) <= set(view.table.teams):
+            return ()
+        chosen = [view.table.teams.index(name) for name in teams]
+        values = (view.table.overall * np.where(view.table.higher_is_better, 1, -1))[chosen].T
+        ahead.append(np.nan_to_num(np.sign(values[:, :, None] - values[:, None])))
+        significant.append([test.better[np.ix_(chosen, chosen)] for test in tests.columns])
+    columns = [column.path for column in views[0].rules.columns]
+    return compare_conditions(teams, columns, np.array(ahead, np.int64), np.array(significant, np.int64))
 
 
 def weight_views(own: AuditView, factors: Sequence[float] | None) -> Iterator[AuditView]:

@@ -106,6 +106,25 @@ class _Varied:
     values: tuple[_ValueShare, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PairDifference:
+    """How two teams differ in a column under several conditions: as in Table 5 of "lessons from MoNuSAC 2020".
+
+    conditions    how many there are, in each of which all teams have other scores
+    better        in how many the team is better than the other
+    significant   in how many it is significantly better
+    holds         it is better in all, and significantly better in at least half of them
+    """
+
+    team: str
+    other: str
+    column: str
+    conditions: int
+    better: int
+    significant: int
+    holds: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Audit:
     """A ranking under other rules.
@@ -116,6 +135,7 @@ class Audit:
     teams             (T,) that have a place in any variant
     position, combined  float64 (V, T); NaN where a team is not ranked
     identity          of the challenge, as documents have it; empty: of none
+    pairs             of teams, in each column, if there are several conditions; the better team is named first
     notes             what is left out, and why
     """
 
@@ -130,6 +150,7 @@ class Audit:
     places: tuple[_TeamPlaces, ...]
     effects: tuple[_DimensionEffect, ...]
     varied: tuple[_Varied, ...]
+    pairs: tuple[PairDifference, ...] = ()
     identity: Mapping[str, str] = field(default_factory=dict)
     unranked: tuple[Unranked, ...] = ()
     notes: tuple[str, ...] = ()
@@ -194,6 +215,27 @@ def audit_positions(
             for index, varied in enumerate(dimensions)
         ),
     )
+
+
+def compare_conditions(
+    teams: Sequence[str], columns: Sequence[str], ahead: Int64, significant: Int64
+) -> tuple[PairDifference, ...]:
+    """Count for each pair of teams and column in how many of V conditions one is better, and significantly better.
+
+    ahead, significant  (V, K, T, T): 1 if the team of the row is (significantly) better than that of the column,
+                        -1 if it is worse, 0 if neither
+
+    Named first is the team that is better more often; pairs that are better equally often keep the order of the teams.
+    """
+    rows = []
+    for first, second in combinations(range(len(teams)), 2):
+        for index, column in enumerate(columns):
+            better, worse = ((ahead[:, index, first, second] == sign).sum() for sign in (1, -1))
+            one, other = (first, second) if better >= worse else (second, first)
+            often, sure = (int((table[:, index, one, other] == 1).sum()) for table in (ahead, significant))
+            holds = often == len(ahead) and 2 * sure >= len(ahead)
+            rows.append(PairDifference(teams[one], teams[other], column, len(ahead), often, sure, holds))
+    return tuple(rows)
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -354,6 +396,7 @@ def audit_document(audit: Audit) -> dict[str, Any]:
             "dimensions": audit.varied,
             "effects": audit.effects,
             "teams": audit.places,
+            "pairs": audit.pairs,
             "not_ranked": [{"name": row.name, "code": row.code, "reason": row.reason} for row in audit.unranked],
             "notes": audit.notes,
         }

@@ -26,7 +26,9 @@ TONES: Mapping[str, Tone] = {
 
 def audit_page(document: Document) -> Page:
     """The page of the content of an audit.json."""
-    sections = [_first_place_section(document), rule_section(document), _method_section(document)]
+    sections = [_first_place_section(document), rule_section(document)]
+    sections += [_pair_section(document["pairs"])] if document["pairs"] else []
+    sections.append(_method_section(document))
     teams = [team["name"] for team in document["teams"]]
     subtitle = "The ranking under other rules"
     return document_page("audit", document, sections, subtitle=subtitle, teams=teams)
@@ -69,6 +71,21 @@ def rule_section(document: Document) -> Section:
     table = tables.table_of("effects", caption, ("dimension", "change_of_first", "pairs_changed"), rows)
     lead = "All pairs of variants are compared that differ in this only."
     return Section("rules", "What one rule changes", (table,), lead)
+
+
+def _pair_section(pairs: Sequence[Document]) -> Section:
+    """Show which differences between teams hold under all conditions, those that hold first."""
+    rows: list[list[Value]] = []
+    for pair in sorted(pairs, key=lambda pair: not pair["holds"]):
+        counts = (tables.share_cell((pair[key], pair["conditions"])) for key in ("better", "significant"))
+        names = pair["team"], pair["other"], metric_title(pair["column"])
+        rows.append([*names, *counts, "yes" if pair["holds"] else "no"])
+    caption = "Pairs of teams, differences that hold first"
+    note = "Holds: better under all conditions, and significantly better under at least half of them."
+    titles = ["team", "other", "column", "better", "significantly better", "holds"]
+    table = tables.table_of("pairs", caption, titles, rows, rest="pairs of audit.json", note=note)
+    lead = "A condition is a combination of matching rule, threshold, overlap, ignore policy and missing values."
+    return Section("pairs-of-teams", "Which differences hold", (table,), lead)
 
 
 def _method_section(document: Document) -> Section:
