@@ -58,7 +58,7 @@ NEEDED = (
     ({"submission": {"missing_cases": "worst"}},
      "[unknown-key] submission.missing_cases: a key that is not known; expected one of 'case_key', 'case_names', "
      "'class_map', 'class_values', 'coordinates', 'duplicates', 'files', 'format', 'input', 'missing_case', "
-     "'missing_class_file', 'skip_cases', 'skip_classes' or 'socket'.", " Did you mean 'missing_case'?"),
+     "'missing_class_file', 'regions', 'skip_cases', 'skip_classes' or 'socket'.", " Did you mean 'missing_case'?"),
     ({"matching": {"rules": [AN_IOU_RULE]}}, "[missing-rule] matching.rules.0.threshold: missing", NEEDED),
     ({"matching": {"rules": [A_POINT_RULE]}},
      "[invalid-rule] matching.rules.0.rule: 'centroid'; expected one of the matching rules 'iou_above', ",

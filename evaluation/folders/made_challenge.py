@@ -485,8 +485,8 @@ def document_of(
     ignore: dict[str, Any] = {} if has_ignored(reference) or points else {"ignore": {"classes": []}}
     if wanted.ignore:
         ignore = {"ignore": {"classes": list(wanted.ignore), "policy": "drop_unmatched", "fraction": 0.5}}
-    if not points and overlaps_of(of_reference) not in (None, Overlaps.NONE):
-        ignore |= {"overlap": "smallest", "overlap_scope": "image"}  # if not kept: no region swallows nuclei
+    if any(finding.code == "nested-classes" for finding in reference.findings):
+        ignore |= {"overlap": "smallest", "overlap_scope": "image"}  # if not kept: no cell swallows its nucleus
     special = TABLES_OF_POINTS if points else wanted.tables(party)
     if points and len(party.plan) == 1:
         families = [name for name in TABLES_OF_POINTS["metrics"]["families"] if name != "classification"]

@@ -130,8 +130,12 @@ def _label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row:
             row += first_row
             overflowed = code == "negative-label" and plane.dtype.kind == "i" and len(np.unique(plane[wrong])) > SOME
             wording, bits = "overflow" if overflowed else "", 8 * plane.dtype.itemsize
-            place: dict[str, Any] = {"wrong": count, "pixels": size, "value": value, "row": row, "column": column}
-            faults.append(fault(code, where, wording=wording, expected=expected, bits=bits, **place))
+            faults.append(
+                fault(
+                    code, where, wording=wording, expected=expected, bits=bits, wrong=count, pixels=size, value=value,
+                    row=row, column=column,
+                )
+            )  # fmt: skip
     return faults
 
 
