@@ -146,7 +146,7 @@ def test_nobody_parses_toml_of_others_but_one_function():
     """The package's own words are the exception."""
     package = Path(__file__).parents[1] / "evaluation"
     parsing = [path.relative_to(package).as_posix() for path in package.rglob("*.py") if "tomllib." in path.read_text()]
-    assert sorted(parsing) == ["challenge/documents.py", "findings/__init__.py"]
+    assert sorted(parsing) == ["challenge/documents.py", "findings/__init__.py", "platform/wheel.py"]
     for long in (".".join("a" * 50_000), "{a = " * 5_000 + "}"):
         assert parse_settings([f"method={long}"]) == {"method": long}
 

@@ -105,8 +105,8 @@ def two_models(names: str) -> tuple[str, str, str]:
 
 
 def test_several_models_stand_side_by_side_and_are_ranked_on_demand(capsys):
-    printed = compared(capsys, *two_models("abcde"), "--report", "--output", "out", "--ranking")
-    assert "means over images, with 95 % intervals" in printed
+    printed = compared(capsys, *two_models("abcdefghijklm"), "--report", "--output", "out", "--ranking")
+    assert "means over images, with 95 % intervals from 50 nuclei on" in printed
     assert "'second' sum of ranks" in printed
     assert "✓ 1.0000" in printed
     assert {path.name for path in Path("out").iterdir()} == {
@@ -120,7 +120,7 @@ def test_several_models_stand_side_by_side_and_are_ranked_on_demand(capsys):
     assert ">0.8571 (0.857 to 0.857)<" in table
     assert "On common nuclei" in page
     (pair,) = json.loads(Path("out/leaderboard.json").read_text())["common_nuclei"]["pairs"]
-    assert pair["common"] == 15  # five images, three nuclei in each, matched by both
+    assert pair["common"] == 39  # 13 images, three nuclei in each, matched by both
 
 
 def test_a_comparison_fits_a_screen_and_has_the_numbers_of_the_field(capsys):

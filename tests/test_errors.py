@@ -324,7 +324,7 @@ NUMBERS = [1 + index // 14 for index in range(40)]
      ["With a number for each region, it is 100 % (2 images were tried): are the labels classes, not nuclei?"]),
     (both(lambda labels: np.where(labels, labels, 255)), ["Is the background a value such as 255?"]),
     ((THIRD, THIRD.T.copy()), ["IoU > 0.5 for 45 % of the nuclei", "Transposed, it is 100 %"]),
-    ((MANY, IDS), ["With a number for each region, it is 100 % (1 image was tried): were ids stored in 8 bits"]),
+    ((MANY, IDS), ["With a number for each region, it is 100 % (1 image was tried): do ids start again in each tile"]),
     (({"a": ONE, "b": TWO}, {"a": TWO, "b": ONE}), ["Given to each other's images, it is 100 %", "b for a"]),
     (((ONE, NAMES), (ONE, [NEXT[name] for name in NAMES])),
      ["the right class for 0 % of the matched nuclei",

@@ -26,6 +26,7 @@ from evaluation.folders import source as sides
 from evaluation.folders.hints import hint_about_size
 from evaluation.folders.pieces import pixels_of
 from evaluation.folders.source import ARRAY_FORMATS, NAMELESS, Pairing, Size, Source, SourceCase
+from evaluation.scoring.score import FEWEST_NUCLEI
 from nuclei_metrics.aggregation.units import FEWEST_GROUPS
 
 IGNORED = "ambiguous"  # the class that the preset does not score
@@ -526,7 +527,7 @@ def _rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups
     elif number < FEWEST_GROUPS:
         means = f"means over {unit}, no intervals, since {number} {unit.split()[-1]} are too few"
     else:
-        means = f"means over {unit}, with 95 % intervals"
+        means = f"means over {unit}, with 95 % intervals from {FEWEST_NUCLEI} nuclei on"
     return f"Rules: preset '{RECOMMENDED}': {matched}; {means}."
 
 
