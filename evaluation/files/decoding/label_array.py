@@ -128,14 +128,18 @@ def _label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row:
             low, high = plane[wrong].min(), plane[wrong].max()
             value, size = {"negative-label": low, "label-too-large": high}.get(code, shown), plane.size
             row += first_row
-            overflowed = code == "negative-label" and plane.dtype.kind == "i" and len(np.unique(plane[wrong])) > SOME
-            wording, bits = "overflow" if overflowed else "", 8 * plane.dtype.itemsize
+            if code == "negative-label" and plane.dtype.kind == "i" and len(np.unique(plane[wrong])) > SOME:
+                bits = 8 * plane.dtype.itemsize
+                faults.append(
+                    fault(
+                        "negative-label", where, wording="overflow", expected=expected, bits=bits, wrong=count,
+                        pixels=size, value=value, row=row, column=column,
+                    )
+                )  # fmt: skip
+                continue
             faults.append(
-                fault(
-                    code, where, wording=wording, expected=expected, bits=bits, wrong=count, pixels=size, value=value,
-                    row=row, column=column,
-                )
-            )  # fmt: skip
+                fault(code, where, expected=expected, wrong=count, pixels=size, value=value, row=row, column=column)
+            )
     return faults
 
 
