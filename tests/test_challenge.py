@@ -310,9 +310,9 @@ def copied_preset(preset: str, folder: Path) -> Challenge:
 
 
 def example_squares(challenge: Challenge) -> list[tuple[str, list[tuple[int, int, int, int]]]]:
-    """The three nuclei of the example files: squares of 6 px in a row, of the classes in turn."""
-    classes = challenge.class_names
-    squares = [(0, 5, 6 * index, 6 * index + 5) for index in range(3)]
+    """The three nuclei of the example files: squares of 6 px from edge to edge, of the classes in turn."""
+    classes, step = challenge.class_names, (MADE[0].width - 6) // 2
+    squares = [(0, 5, step * index, step * index + 5) for index in range(3)]
     return [(name, [s for i, s in enumerate(squares) if i % len(classes) == k]) for k, name in enumerate(classes)]
 
 
