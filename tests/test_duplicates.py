@@ -16,7 +16,7 @@ from test_twins import APART, SHAPE, points, squares, together
 from evaluation import Challenge
 from evaluation.findings import render_findings
 from evaluation.scoring.from_arrays import score_instances
-from evaluation.scoring.match import SeenNuclei, hardly_meant, match_case, own_duplicates, see_nuclei
+from evaluation.scoring.match import SeenNuclei, suspicious_content, match_case, own_duplicates, see_nuclei
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.instances.runs import dilate_instances, empty_region, erode_instances
 from nuclei_metrics.matching.table import count_copies, find_twins
@@ -224,7 +224,7 @@ def test_compare_tells_how_many_of_which_prediction(tmp_path: Path, bench: Bench
     (0, 0, 2, "no nucleus in any of 2 cases"),
     (0, 0, 1, ""),  # an image may be empty
 ])  # fmt: skip
-def test_what_is_hardly_meant_is_told(reach: float, nuclei: int, cases: int, said: str) -> None:
+def test_what_is_suspicious_content_is_told(reach: float, nuclei: int, cases: int, said: str) -> None:
     seen = [SeenNuclei("a", nuclei, reach=reach / 2)] + [SeenNuclei("b", 0, reach=reach)] * (cases - 1)
     seen[0] = replace(seen[0], reach=reach)
-    assert said in "".join(render_findings(hardly_meant(seen))) and bool(said) == bool(hardly_meant(seen))
+    assert said in "".join(render_findings(suspicious_content(seen))) and bool(said) == bool(suspicious_content(seen))

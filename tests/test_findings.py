@@ -173,7 +173,7 @@ REAL: dict[str, tuple[dict[str, Any], str] | Callable[[Bench], str]] = {  # file
     "no-outlines": lambda bench: bench.make("points_json") or bench.run("sensitivity", "--challenge", "challenge"),
     "duplicate-case": lambda bench: jobs(bench, job(), job("job-2")),
     "unsupported-output": lambda bench: jobs(bench, job(super_kind="Value"), job("job-2", case="case_018")),
-    "hardly-meant": micrometres_for_px,
+    "suspicious-content": micrometres_for_px,
     "annotated-twice": drawn_twice,
     "not-annotated": void_of_255,
     "unsupported-format": lambda bench: label_image(bench, ".bmp", b"BM"),

@@ -431,7 +431,7 @@ def _unit_section(document: Document) -> page.Section:
             "first": sum(rank <= 1 for rank in ranks),
             "among the first three": sum(rank <= 3 for rank in ranks),
             "median rank": tables.rank_cell(float(np.median(ranks)) if ranks else None),
-            "lowest rank": tables.rank_cell(max(ranks, default=None)),
+            "worst rank": tables.rank_cell(max(ranks, default=None)),
             "not ranked": len(names) - len(ranks),
         }
         records.append(record)

@@ -321,7 +321,7 @@ def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: 
     return SeenNuclei(case.name, nuclei, outside, len(twins), copies, prediction.point_yx is not None, float(reach))
 
 
-def hardly_meant(cases: Sequence[SeenNuclei]) -> list[Finding]:
+def suspicious_content(cases: Sequence[SeenNuclei]) -> list[Finding]:
     """Warn of a submission that scores nothing with any reference: it has no nucleus, or all lie in one corner."""
     nuclei, reach = sum(case.nuclei for case in cases), max((case.reach for case in cases), default=0)
     signs = (  # a wording, and the sign
@@ -332,7 +332,7 @@ def hardly_meant(cases: Sequence[SeenNuclei]) -> list[Finding]:
     if sign is None:
         return []
     percent = f"{100 * reach:.3g}"
-    return [fault("hardly-meant", "submission", wording=sign, nuclei=nuclei, cases=len(cases), percent=percent)]
+    return [fault("suspicious-content", "submission", wording=sign, nuclei=nuclei, cases=len(cases), percent=percent)]
 
 
 def implausible_labels(instances: Instances, rules: FormatRules | None, where: str) -> list[Finding]:

@@ -28,7 +28,7 @@ from evaluation.files.submission import SubmissionFiles
 from evaluation.findings import Finding, fault, wording_of
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.scoring import receive
-from evaluation.scoring.match import CaseSides, MatchedCase, SeenNuclei, hardly_meant, match_cases, own_duplicates
+from evaluation.scoring.match import CaseSides, MatchedCase, SeenNuclei, suspicious_content, match_cases, own_duplicates
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import (
@@ -351,7 +351,7 @@ def _find_all(
     has_faults = received.has_errors or any(outcome.prediction_faults for outcome in outcomes)
     lost = [] if has_faults else _everything_outside(outcomes)
     nuclei_seen = _seen_in(outcomes)
-    meant = [] if has_faults or lost or challenge.are_counts else hardly_meant(nuclei_seen)
+    meant = [] if has_faults or lost or challenge.are_counts else suspicious_content(nuclei_seen)
     return (*received.findings, *of_cases, *lost, *own_duplicates(challenge, nuclei_seen), *meant)
 
 

@@ -264,7 +264,7 @@ JOB_LISTS = [
     jobs_record("name of a case with escape codes", "unknown-case", jobs(job(1), job(4, name=ESCAPES))),
     jobs_record("name of a case of a million letters", "unknown-case", jobs(job(1), job(4, name="a" * 1_000_000))),
     jobs_record("a case is missing", "missing-case", as_json([job(1), job(2)])),
-    jobs_record("output of two", None, jobs(job(1, pk="job2")), nuclei=0, warns=("hardly-meant",)),
+    jobs_record("output of two", None, jobs(job(1, pk="job2")), nuclei=0, warns=("suspicious-content",)),
     Hostile("jobs output that is a link", JOBS, "unsafe-path", {JOBS: jobs(), "job1/output/nuclei.json": b""},
             build=in_folder(lambda folder: [(folder / "job1/output/nuclei.json").unlink(),
                                             (folder / "job1/output/nuclei.json").symlink_to("/etc/passwd")])),

@@ -255,7 +255,7 @@ RLE = [
     codes("codes of whole slides", "too-complex-runs", code_rows(f"1 {10**10}", times=1000), size=SLIDE),
     codes("codes of one column of a slide", "too-complex-runs", code_rows(f"1 {10**5}", times=1000), size=SLIDE),
     codes("codes of another size", "wrong-shape", CODES_HEAD.replace(b"class", b"class,height,width") + b"c1,1 1,Epithelial,99,1\n"),
-    codes("codes of nothing", None, code_rows(""), nuclei=0, warns=("hardly-meant",)),
+    codes("codes of nothing", None, code_rows(""), nuclei=0, warns=("suspicious-content",)),
     codes("code of a whole slide", None, code_rows(f"1 {10**10}"), size=SLIDE, nuclei=1),
 ]  # fmt: skip
 
