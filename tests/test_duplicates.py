@@ -16,7 +16,7 @@ from test_twins import APART, SHAPE, points, squares, together
 from evaluation import Challenge
 from evaluation.findings import render_findings
 from evaluation.scoring.from_arrays import score_instances
-from evaluation.scoring.match import SeenNuclei, suspicious_content, match_case, own_duplicates, see_nuclei
+from evaluation.scoring.match import SeenNuclei, match_case, own_duplicates, see_nuclei, suspicious_content
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.instances.runs import dilate_instances, empty_region, erode_instances
 from nuclei_metrics.matching.table import count_copies, find_twins

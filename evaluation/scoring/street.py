@@ -28,7 +28,7 @@ from evaluation.files.submission import SubmissionFiles
 from evaluation.findings import Finding, fault, wording_of
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.scoring import receive
-from evaluation.scoring.match import CaseSides, MatchedCase, SeenNuclei, suspicious_content, match_cases, own_duplicates
+from evaluation.scoring.match import CaseSides, MatchedCase, SeenNuclei, match_cases, own_duplicates, suspicious_content
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import (
