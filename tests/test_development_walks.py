@@ -75,7 +75,8 @@ def copy_of_the_program(folder: Path) -> Path:
     for name in ("evaluation", "library", "tests", "docs"):
         ignored = shutil.ignore_patterns("__pycache__", "frozen")
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-    shutil.copy(ROOT / "pyproject.toml", folder)
+    for name in ("pyproject.toml", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
     return folder
 
 
@@ -207,7 +208,7 @@ print("words", rule.short, "|", rule.words)
 
 AFTERWARDS = {
     "Adding a format": (FORMAT, {
-        "points": "[[3.5, 3.5], [9.5, 3.5], [15.5, 3.5]] [1, 2, 1]",
+        "points": "[[3.5, 3.5], [20.5, 3.5], [37.5, 3.5]] [1, 2, 1]",
         "faults": "['invalid-annotation', 'unknown-class']",
         "kit": "True True",
         "converted": "['one.json']",
