@@ -902,3 +902,37 @@ def test_where_every_class_is_wrong_that_is_said_first_and_pq_is_called_pq_witho
 def test_wrong_arguments_end_with_a_sentence(reference, prediction, more, words):
     with pytest.raises(ValueError, match=re.escape(words)):
         evaluation.compare(reference, prediction, **more)
+
+
+# --- the table of a paper ---------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_a_paper_has_a_row_for_each_model_with_the_best_in_bold(capsys):
+    """Recall is 3/4 and 1, so F1 6/7 and 1; precision is 1 for both, so none of them is the best."""
+    reference, first, second = two_models("ab")
+    Path(first).rename("50%_a|b")
+    for ending in ("tex", "csv", "md"):
+        assert f"Written: t.{ending}" in compared(capsys, reference, "50%_a|b", second, "--table", f"t.{ending}")
+    tex, markdown = (Path(f"t.{ending}").read_text() for ending in ("tex", "md"))
+    rows = [line for line in tex.splitlines() if line.endswith("\\\\")]
+    assert rows[0].startswith(r"Model & Detection: F1 $\uparrow$ & Detection: precision $\uparrow$ &")
+    assert rows[1].split(" & ")[1:4] == ["0.857", "1.000", "0.750"]
+    assert rows[2].split(" & ")[:4] == ["second", r"\textbf{1.000}", "1.000", r"\textbf{1.000}"]
+    assert rows[1].startswith(r"50\_\_a\_b & ")
+    assert len({line.count("&") for line in rows}) == 1
+    assert "| second | **1.000** | 1.000 | **1.000** |" in markdown
+    assert len({line.replace("\\|", "").count("|") for line in markdown.splitlines()[:4]}) == 1
+    assert "Mean over 2 images." in markdown
+    found = evaluation.compare(reference, {"x": "50%_a|b", "second": second})
+    frame = found.to_frame("table")
+    assert frame["model"].tolist() == ["x", "second"]
+    assert frame["n"].tolist() == [2, 2]
+    with Path("t.csv").open(newline="") as file:
+        written = list(csv.DictReader(file))
+    for path in frame.columns[2:]:
+        assert frame[path].tolist() == pytest.approx([float(row[path] or "nan") for row in written], nan_ok=True)
+
+
+def test_a_table_of_another_ending_is_refused_before_anything_is_scored(capsys):
+    assert run(["compare", "nowhere", "nothing", "--table", "t.xlsx"]) == 2
+    assert "expected .tex, .csv or .md" in capsys.readouterr().err

@@ -30,6 +30,15 @@ def _check_classes(_: click.Context, __: click.Parameter, names: str | None) -> 
     return names
 
 
+def _table_file(path: Path) -> Path:
+    """Raise BadParameter for a file of another ending than those of ``--table``."""
+    from evaluation.report.paper import TEXT_OF_ENDING
+
+    if path.suffix.lower() not in TEXT_OF_ENDING:
+        raise click.BadParameter(f"'{path.name}'; expected .tex, .csv or .md", param_hint="--table")
+    return path
+
+
 def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> list[str]:
     """Families of metrics, with commas between them. Raises BadParameter."""
     from nuclei_metrics.metrics import FAMILIES
@@ -62,6 +71,7 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
     callback=_families_in,
     help="Further families in the files, such as 'objects,curves'.",
 )
+@options.path_option("--table", "File for the table of a paper: .tex, .csv or .md.", check=_table_file)
 @click.option("--ranking", is_flag=True, help="Rank several predictions, and print the tables of the ranking.")
 @click.option("--explain", is_flag=True, help="Say how each file was read, and why.")
 @options.Workers
@@ -73,6 +83,7 @@ def compare(
     report: bool,
     output: Path | None,
     save_challenge: Path | None,
+    table: Path | None,
     ranking: bool,
     **how: Any,
 ) -> None:
@@ -103,6 +114,12 @@ def compare(
     if output is not None:
         with options.writing_to(output):
             comparison.write(output, ranking=ranking)
+    if table is not None:
+        from evaluation.files.results.files import write_atomically
+        from evaluation.report.paper import TEXT_OF_ENDING
+
+        with options.writing_to(table.parent):
+            write_atomically(table, TEXT_OF_ENDING[table.suffix.lower()](comparison.table()))
     page = (output or Path()) / "compare.html"
     if report:
         with options.writing_to(page.parent):
@@ -128,6 +145,8 @@ def compare(
         screen.show_written(output, "images.csv", of_one if len(comparison.results) == 1 else of_several)
     if report:
         click.echo(f"Page to open in a browser: {page}")
+    if table is not None:
+        click.echo(f"Written: {table}")
     if save_challenge is not None:
         submissions = save_challenge / "submissions"
         click.echo(f"Challenge to go on with: {save_challenge}, with the predictions in {submissions}")

@@ -56,12 +56,13 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+    from evaluation.report.paper import PaperTable
     from evaluation.report.pictures import Scene
 
 SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou", "panoptic.pq", "panoptic.binary.pq")
 AGGREGATION = "group_mean"
 NO_PLACE = "its classes, or its points, cannot be compared by the rules of the others"
-Level = Literal["scores", "cases", "nuclei"]
+Level = Literal["scores", "cases", "nuclei", "table"]
 PHRASE = r"(?:(?!\.(?:\s|$)).)*"  # of a sentence
 PHRASES = (  # in this order
     (r"; organisers can raise limits\.\S+ in challenge\.toml", "; a challenge may have a higher limit"),
@@ -500,13 +501,24 @@ class Comparison:
         return f"{first}<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
     def to_frame(self, level: Level = "scores") -> pandas.DataFrame:
-        """A pandas table: "scores" (a row for each model and metric), "cases" or "nuclei". Needs pandas."""
+        """A pandas table: "scores" (a row for each model and metric), "cases", "nuclei", or "table". Needs pandas.
+
+        table  a row for each model and a column for each shown score, as ``compare --table`` writes them
+        """
+        if level == "table":
+            return import_pandas().DataFrame(self.table().records())
         frames = []
         for model, result in self.results.items():
             frame = result.to_frame(level)
             frame.insert(0, "model", model)
             frames.append(frame)
         return import_pandas().concat(frames, ignore_index=True)
+
+    def table(self) -> PaperTable:
+        """The shown scores as the table of a paper."""
+        from evaluation.report.paper import PaperTable
+
+        return PaperTable([*self.results], self.rows(), len({case.group for case in self.challenge.cases}), self.unit)
 
     def plot(self) -> Figure:
         """Headline scores with their intervals, as a figure of matplotlib. Needs the extra ``report``."""
