@@ -71,6 +71,7 @@ def test_a_private_archive_is_computed_again_to_the_byte(scored: Path, tmp_path:
     again = archived(scored, tmp_path / "b.zip", "--private", "--image", "sha256:12")
     assert path.read_bytes() == again.read_bytes()
     told = verify(path)
+    assert told[-1] == "everything that can be checked agrees"
     for what in ("files, by SHA256SUMS", "hash of rules", "ranking in", "counts of finder", "counts of namer"):
         assert [line.partition(":")[0] for line in told if what in line] == ["same to the byte"], what
     assert any(line.startswith("cannot be checked: the scores, from the submissions") for line in told)

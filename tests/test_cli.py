@@ -260,6 +260,8 @@ def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(made, tmp_p
 
 
 @pytest.mark.parametrize("arguments, told", [
+    ("compare --latex a b", "No such option '--latex'.\n"),
+    ("score --chalenge a", "No such option '--chalenge'. Did you mean '--challenge'?\n"),
     ("score --bogus", "No such option"), ("validate", "Missing option"), ("xyz", "No such command 'xyz'.\n"),
     ("scroe", "No such command 'scroe'. Did you mean 'score'?\n"),
     ("leader-board", "No such command 'leader-board'. Did you mean 'leaderboard'?\n"),

@@ -118,6 +118,17 @@ def test_what_the_reference_does_not_tell_is_asked_for(tmp_path, capsys):
     assert "No size for 2 images ('a', 'b'): their height and width are left open in cases.csv" in told
 
 
+def test_without_images_sizes_are_how_far_the_outlines_reach_and_this_is_told(tmp_path, capsys):
+    ring = [[3, 4], [13, 4], [13, 24], [3, 24], [3, 4]]
+    nucleus = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}, "properties": {}}
+    write_files(tmp_path / "reference", {"a.geojson": {"type": "FeatureCollection", "features": [nucleus]}})
+    assert run(["init", str(tmp_path)]) == 0
+    assert (tmp_path / "cases.csv").read_text() == "case,group,height,width\na,a,25,14\n"
+    told = capsys.readouterr().out
+    assert "No image beside 1 reference file ('a'): height and width in cases.csv are how far the nuclei reach." in told
+    assert run(["rasterise", "--challenge", str(tmp_path), "--output", str(tmp_path / "out")]) == 0
+
+
 # --- every format -----------------------------------------------------------------------------------------------------
 
 TELLS_SIZE = {name for name, keys in FORMATS.items() if keys.dense} | {"coco_json", "midog_json"}

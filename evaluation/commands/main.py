@@ -96,11 +96,23 @@ def run(arguments: list[str]) -> int:
         return end_early(stopped)
 
 
+def _with_near_options(error: click.NoSuchOption) -> click.NoSuchOption:
+    """Return the fault with the options that are close to what was typed; click takes "--" for a part of the word."""
+    from difflib import get_close_matches
+
+    names = {option.lstrip("-"): option for option in error.possibilities or ()}
+    near = [names[name] for name in get_close_matches(error.option_name.lstrip("-"), names)]
+    return click.NoSuchOption(error.option_name, error.message, near, error.ctx)
+
+
 def _run_to_the_end(arguments: list[str]) -> int:
     try:
         code: int | None = cli.main(arguments, prog_name="evaluation", standalone_mode=False)  # of ``Context.exit``
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except click.NoSuchOption as error:
+        _with_near_options(error).show()
+        return 2
     except click.ClickException as error:
         error.show()
         return 2

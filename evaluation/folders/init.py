@@ -69,7 +69,8 @@ def initialise_challenge(
     submission is given: files as participants hand them in, or a predictions.json of an algorithm phase.
 
     What is in the reference already becomes cases. Their sizes come from the reference itself where it tells, as label
-    images do, or from the header of an image beside it (SVS, TIFF, PNG) that is called like the file or the case.
+    images do, or from the header of an image beside it (SVS, TIFF, PNG) that is called like the file or the case; else
+    they are how far the nuclei reach, with a warning.
     cases.csv has the columns that the rules need; what is not known is left empty. Existing files are never
     overwritten: raises WrongUsage. Raises ChallengeBroken for files that cannot be read, and for names that cases
     cannot have.
@@ -95,6 +96,11 @@ def initialise_challenge(
         lines = [f"Reference {looked.reference.words()}"]
         lines += [f"Submission {looked.sample.words()}"] if looked.sample else []
         findings = [*looked.reference.findings, *looked.plan.findings]
+    reaching: list[str] = []  # cases whose size is how far their outlines reach
+    if looked is not None and looked.reference.keys.get("units", "px") == "px":
+        extents = {name: of.extent_yx for name, of in looked.reference.cases.items() if of.extent_yx is not None}
+        reaching = [case.name for case in cases if case.size_yx is None and case.name in extents]
+        cases = tuple(replace(case, size_yx=case.size_yx or extents.get(case.name)) for case in cases)
     if jobs_file is not None:
         cases, told = _take_jobs(jobs_file, challenge, cases, document)
         challenge, lines = Challenge.build(resolve_preset(dict(document))), lines + told
@@ -113,6 +119,13 @@ def initialise_challenge(
     if preset == RECOMMENDED and has_pixels and cases:
         lines += _suit_to_sizes(folder, challenge, cases)
     lines.append(f"Written: {folder / CHALLENGE_FILE} and {folder / CASES_FILE} ({counted(len(cases), 'case')}).")
+    if reaching:
+        names = ", ".join(map(quote, reaching[:3]))
+        what = counted(len(reaching), "reference file")
+        lines.append(
+            f"No image beside {what} ({names}): height and width in {CASES_FILE} are how far the nuclei reach. "
+            "Images are usually larger: correct them, in px."
+        )
     if without_size := [case.name for case in cases if case.size_yx is None]:
         is_own = "{case}" in pattern
         what = f"{'No image beside' if is_own else 'No size for'} {len(without_size)} "
