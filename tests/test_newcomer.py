@@ -438,7 +438,7 @@ FOLDERS: dict[str, tuple[dict[str, object], str, dict[str, object]]] = {
     **{
         f"XML of ASAP where the preset has Aperio's, {name}": (
             {"P1/a.xml": asap(name), "P2/b.xml": asap(name)}, "",
-            {"rows": ["a,P1,,", "b,P2,,"], "class_names": (name,), "reference.format": "asap_xml"},
+            {"rows": ["a,P1,9,10", "b,P2,9,10"], "class_names": (name,), "reference.format": "asap_xml"},
         )
         for name in ("stroma", "Epithelial")
     },
@@ -474,7 +474,7 @@ FOLDERS: dict[str, tuple[dict[str, object], str, dict[str, object]]] = {
             ("class_map", "mask_class.tif", NUCLEI, ("1", "2")),
         )
     },
-    "points": ({"a.csv": "x,y\n3,4\n8,9\n"}, "", {"rows": ["a,a,,"], "reference.format": "points_csv"}),
+    "points": ({"a.csv": "x,y\n3,4\n8,9\n"}, "", {"rows": ["a,a,10,9"], "reference.format": "points_csv"}),
     "files of a preset that lie elsewhere": (
         {"A/a.geojson": geojson("Polygon", [[[1, 1], [9, 1], [5, 8], [1, 1]]]), "A/a.tif": PICTURE},
         "--preset puma2024",
