@@ -14,6 +14,7 @@ from evaluation import Challenge, score_submission
 from evaluation.challenge import preset_names
 from evaluation.challenge.formats import FORMATS
 from evaluation.commands.main import run
+from evaluation.files.formats.format import image_bytes
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.folders.init import find_cases
 from evaluation.platform.kit import example_files
@@ -204,3 +205,12 @@ def test_a_damaged_reference_is_a_fault_of_the_challenge_and_no_crash(tmp_path, 
     assert run(["init", "--preset", "conic2022", str(tmp_path)]) == 3
     assert "'labels.npy'" in capsys.readouterr().err
     assert not (tmp_path / "challenge.toml").exists()
+
+
+def test_init_warns_of_a_reference_whose_background_is_not_0(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    labels = np.full((40, 60), 9, np.uint8)
+    labels[5:15, 5:15], labels[20:30, 30:40] = 1, 2
+    write_files(Path(), {"mine/reference/a.tif": image_bytes(labels, "a.tif")})
+    assert run(["init", "mine"]) == 0
+    assert "[background-is-nucleus] reference of case 'a'" in "".join(capsys.readouterr())

@@ -34,6 +34,7 @@ from evaluation.folders.from_jobs import ending_of_files, find_jobs_file, find_p
 from evaluation.folders.look import look
 from evaluation.folders.made_challenge import ClassNames, ClassPlan, holds_points, table_text, toml_value
 from evaluation.folders.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of, size_beside
+from evaluation.scoring.rasterise import rasterise_reference
 from nuclei_metrics.model import OF_STRATA
 
 REFERENCE = "reference"
@@ -188,12 +189,14 @@ def _suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[_ListedCa
         return [f"Whether the matching rules suit the sizes of your nuclei 'evaluation sensitivity' says ({why})."]
     try:
         radius = study_sensitivity(folder)["advised_radius_px"]
+        _, prepared = rasterise_reference(folder)
     except (EvaluationError, InputFault):
         return ["Whether the matching rules suit the sizes is not known: the reference cannot be scored as it is."]
+    told = render_findings(finding for _, reference in prepared for finding in reference.findings)
     first, *others = challenge.matching.rules
     near = next((rule for rule in others if rule.rule == "centroid_closest_first"), None)
     if radius is None or near is None:
-        return []
+        return told
     rules = [first, near.model_copy(update={"radius_px": float(radius)})]
     text = read_challenge_text(folder / CHALLENGE_FILE)
     tables = [
@@ -204,7 +207,8 @@ def _suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[_ListedCa
     write_atomically(folder / CHALLENGE_FILE, text + heading + "".join(tables))
     return [
         f"The second matching rule has a radius of {radius} px, as 'evaluation sensitivity' advises for nuclei of this "
-        f"size. {first.short} stays the first: it gives no nucleus two partners."
+        f"size. {first.short} stays the first: it gives no nucleus two partners.",
+        *told,
     ]
 
 
