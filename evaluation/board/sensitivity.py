@@ -144,7 +144,7 @@ def study_reference(
     lost = np.ones((count, len(PERTURBATIONS), len(rules)), np.bool_)
     border, ignore = challenge.metrics.boundary, challenge.reference.ignore
     for index, (before, changed) in enumerate(_changed_references(instances) if count else ()):
-        values[before.source_id, index] = compare_with_itself(before, changed, border)
+        values[before.source_id, index] = _compare_with_itself(before, changed, border)
         if ignore.policy is not None:
             changed = apply_ignore_region(changed, reference.ignore, ignore.policy, ignore.fraction)
         sides = Sides(case, overlap_table(before, changed), before, changed, border)
@@ -185,7 +185,7 @@ def _changed_references(instances: Instances) -> Iterator[tuple[Instances, Insta
         yield before, nuclei
 
 
-def compare_with_itself(before: Instances, after: Instances, border: BorderRule) -> Float64:
+def _compare_with_itself(before: Instances, after: Instances, border: BorderRule) -> Float64:
     """Measure each nucleus against its changed copy, float64 (N, M), in the order of MEASURES.
 
     One that is gone shares nothing: IoU, Dice and surface Dice are 0, distances are undefined (NaN).
