@@ -275,12 +275,12 @@ def test_a_list_of_jobs_in_a_zip_is_the_participants(tmp_path):
             assert broken(tmp_path, make_challenge())[0].startswith("[missing-case] case 'b': no job")
 
 
-def test_case_with_an_unusable_job_is_missing_but_told_once(tmp_path: Path) -> None:
-    layout = find(
-        write(tmp_path, [BOTH[0], make_job("b", "job-2", status="Failed")], FILES_OF_BOTH[0]), make_challenge()
-    )
+@pytest.mark.parametrize("changes, code", [({"status": "Failed"}, "failed-job"), ({"pk": "../job-1"}, "forged-path")])
+def test_case_with_an_unusable_job_is_missing_but_told_once(tmp_path: Path, changes: dict[str, str], code: str) -> None:
+    job = {**make_job("b", "job-2"), **changes}
+    layout = find(write(tmp_path, [BOTH[0], job], FILES_OF_BOTH[0]), make_challenge())
     assert layout.missing == {"b"}
-    assert [finding.code for finding in layout.findings] == ["failed-job"]
+    assert [finding.code for finding in layout.findings] == [code]
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------

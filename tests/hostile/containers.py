@@ -230,7 +230,7 @@ def job(number: int, **changes: Any) -> dict[str, Any]:
 
 
 def jobs_record(name: str, code: str | None, content: Content, **more: Any) -> Hostile:
-    return Hostile(f"jobs {name}", JOBS, code, {JOBS: content}, **more)
+    return Hostile(f"jobs {name}", JOBS, code, {JOBS: content, **OF_ZIP}, **more)
 
 
 def jobs(*first: Any) -> bytes:
@@ -238,7 +238,8 @@ def jobs(*first: Any) -> bytes:
     return as_json([*(first or (job(1),)), job(2), job(3)])
 
 
-NOT_FOUND = {"rules": {"missing_case": "worst"}, "warns": ("missing-case-worst",)}
+# With this file the platform says that a list of jobs came in a participant's ZIP; without it, what a list says is the organiser's.
+OF_ZIP = {"inputs.json": as_json([{"socket": {"slug": "predictions-zip-file"}}])}
 PATHS = {
     "up": "../../job2/output/nuclei.json",
     "to the reference": "../../../opt/ml/input/data/ground_truth/reference/c1.json",
@@ -251,14 +252,14 @@ PATHS = {
 JOB_LISTS = [
     jobs_record("empty file", "not-json", b""),
     jobs_record("nested deep", "too-deep", lambda: b"[" * 1_000_000),
-    jobs_record("jobs that are none", "invalid-job", jobs(None, 7, "x", [], {}, {"pk": 7}), **NOT_FOUND),
-    jobs_record("20,000 jobs that are none", "invalid-job", lambda: as_json([None] * 20_000), says="19,997 more", **NOT_FOUND),
-    *(jobs_record(f"pk {pk[:20]!r}", "forged-path", jobs(job(1, pk=pk)), **NOT_FOUND)
+    jobs_record("jobs that are none", "invalid-job", jobs(None, 7, "x", [], {}, {"pk": 7})),
+    jobs_record("20,000 jobs that are none", "invalid-job", lambda: as_json([None] * 20_000), says="19,997 more"),
+    *(jobs_record(f"pk {pk[:20]!r}", "forged-path", jobs(job(1, pk=pk)))
       for pk in ("../job2", "/etc", "job2/../job1", "..", ESCAPES, "a" * 5000, "", "job2\\x")),
     *(jobs_record(f"path {name}", "forged-path", jobs(job(1, output={"relative_path": path}))) for name, path in PATHS.items()),
     jobs_record("path that is none", "invalid-job", jobs(job(1, output={"relative_path": {"a": 1}}))),
     jobs_record("failed", "failed-job", jobs(job(1, status=ESCAPES))),
-    jobs_record("status that is none", "failed-job", jobs(job(1, status=[]))),
+    jobs_record("status that is none", "invalid-job", jobs(job(1, status=[]))),
     jobs_record("20,000 jobs of the same case", "duplicate-case", lambda: jobs(*[job(1)] * 20_000)),
     jobs_record("10,000 unknown cases", "unknown-case", lambda: jobs(job(1), *(job(i, name=f"x{i}") for i in range(10, 10_010))), says="9,997 more"),
     jobs_record("name of a case with escape codes", "unknown-case", jobs(job(1), job(4, name=ESCAPES))),

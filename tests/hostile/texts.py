@@ -256,7 +256,7 @@ RLE = [
     codes("codes of one column of a slide", "too-complex-runs", code_rows(f"1 {10**5}", times=1000), size=SLIDE),
     codes("codes of another size", "wrong-shape", CODES_HEAD.replace(b"class", b"class,height,width") + b"c1,1 1,Epithelial,99,1\n"),
     codes("codes of nothing", None, code_rows(""), nuclei=0, warns=("suspicious-content",)),
-    codes("code of a whole slide", None, code_rows(f"1 {10**10}"), size=SLIDE, nuclei=1),
+    codes("code of a whole slide", None, code_rows(f"1 {10**10}"), size=SLIDE, nuclei=1, warns=("background-is-nucleus",)),
 ]  # fmt: skip
 
 coco_file = one("coco_json", "c1.json")
@@ -279,7 +279,7 @@ COCO = [
     coco_file("coco codes of whole slides", "too-complex-runs", coco(*[rle([0, 10**10], SLIDE)] * 1000, size=SLIDE), size=SLIDE),
     coco_file("coco compressed codes of whole slides", "too-complex-runs",
               coco(*[rle(compressed_counts([5 * 10**9, 10**9, 4 * 10**9]), SLIDE)] * 1000, size=SLIDE), size=SLIDE),
-    coco_file("coco compressed code of a slide", None, coco(rle(compressed_counts([0, 10**10]), SLIDE), size=SLIDE), size=SLIDE, nuclei=1),
+    coco_file("coco compressed code of a slide", None, coco(rle(compressed_counts([0, 10**10]), SLIDE), size=SLIDE), size=SLIDE, nuclei=1, warns=("background-is-nucleus",)),
     shared_coco("coco an image of another spelling", "unknown-case",
                 coco({**RING, "image_id": 4}, images=[{"id": i, "file_name": f"{'C1' if i == 4 else f'c{i}'}.png"} for i in (1, 2, 3, 4)])),
     shared_coco("coco 50,000 unknown images", "unknown-case",

@@ -157,6 +157,7 @@ class _JobReader:
         self.jobs: dict[str, list[_Job]] = {}
         self.unknown: dict[str, list[str]] = {}
         self.inputs: set[str] = set()
+        self.has_refused_jobs = False
         self.files: dict[str, tuple[CaseFile, ...]] = {}
         self.faults: list[Finding] = []
         self.of_phase: list[Finding] = []
@@ -165,6 +166,8 @@ class _JobReader:
         for number, job in enumerate(jobs, start=1):
             with self.collecting():
                 self.add(job, number)
+        placed = sum(map(len, self.jobs.values())) + sum(map(len, self.unknown.values()))
+        self.has_refused_jobs = placed < len(jobs)
         with self.collecting():
             self.check_sockets()
             for name, of_case in self.jobs.items():
@@ -283,7 +286,10 @@ class _JobReader:
         raise refused("missing-output", where, socket=slug)
 
     def faults_of_phase(self) -> list[Finding]:
-        """All in which the phase and the challenge differ; jobs of unknown cases explain why others have none."""
+        """All in which the phase and the challenge differ.
+
+        Cases without a job are not told if jobs of unknown cases, or jobs that are refused, explain why they have none.
+        """
         faults, known, patterns = list(self.of_phase), list(self.cases), set[str]()
         for index, (name, places) in enumerate(sorted(self.unknown.items())):
             near = did_you_mean(name, known) if index < EXAMPLES_SHOWN else ""
@@ -302,7 +308,7 @@ class _JobReader:
                 if pattern
                 else fault("unknown-case", where, wording="input", total=total, name=name, known=known, suggestion=near)
             )
-        if not self.of_phase and patterns <= {""}:
+        if not self.of_phase and not self.has_refused_jobs and patterns <= {""}:
             without = [(key, case) for key, case in self.cases.items() if case.name not in self.jobs]
             faults += [fault("missing-case", f"case {quote(c.name)}", wording="no-job", key=key) for key, c in without]
         return sorted(faults)
