@@ -45,7 +45,7 @@ def test_the_code_of_the_readme_runs() -> None:
     names: dict = {"reference": REFERENCE, "prediction": PREDICTION}
     exec(first, names)
     loader = [type("Image", (), {"labels": REFERENCE, "classes": [1, 2, 3], "patient": n}) for n in "aab"]
-    parts = {"Evaluation": Evaluation, "loader": loader, "model": lambda image: (PREDICTION, np.array([1, 2, 3]))}
+    parts = {"loader": loader, "model": lambda image: (PREDICTION, np.array([1, 2, 3]))}
     second = second.replace("first_half + second_half", "val + val")
     exec(second, parts)
     assert len(parts["val"]) == 6
