@@ -400,6 +400,9 @@ MORE_OF_THREADS: dict[str, tuple[float | str, str]] = {
     "ls_brush": ("names of Label Studio do not tell the image", ""),
     **dict.fromkeys(("nii_both", "palette_white_both", "list_12"), (0.8, "")),
     "neg16": ("16 bits with a sign overflowed", ""),
+    "cellvit_fold": ("[pickle]", ""),
+    "counts_table": ("numbers of nuclei only", ""),
+    "mixed_formats": ("files of two formats: geojson, and 'cell01.tif' of another one", ""),
     "hovernet_patch4": ("Compare its channel 3", ""),
     **dict.fromkeys(("bilinear_pred", "jpeg_mask_png"), ("edges, as resizing and JPEG leave them", "")),
     "mesmer_nhw2": ("Compare one of them, such as channel", ""),
@@ -413,6 +416,7 @@ MORE_OF_THREADS: dict[str, tuple[float | str, str]] = {
 
 @pytest.mark.parametrize("case", MORE_OF_THREADS)
 def test_a_layout_of_the_second_collection_gets_its_score_or_is_told(case: str, shared_data: Path, capsys) -> None:
+    assert {path.stem for path in (shared_data / "compare_cases2").glob("*.zip")} == {*MORE_OF_THREADS}
     with zipfile.ZipFile(shared_data / "compare_cases2" / f"{case}.zip") as archive:
         archive.extractall()
     expected, told = MORE_OF_THREADS[case]

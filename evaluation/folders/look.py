@@ -136,6 +136,7 @@ def look(
     )
     (format, _, suffix), chosen = order[0], kinds[order[0]]
     files.left_out += [(one.name, f"{kind[0]} ({kind[2]})") for kind in order[1:] for one in kinds[kind]]
+    others = {bare_parts(one.name)[-1]: one.name for kind in order[1:] for one in kinds[kind]}
     reading = _Reading(path, format, suffix, usual_keys(format, chosen[0].detected.keys, USUAL))
     if leave_out:
         reading.keys["skip_classes"] = tuple(leave_out)
@@ -151,6 +152,7 @@ def look(
     return replace(
         source,
         findings=(*findings, *reading.nested()),
+        others=others,
         has_pictures=bool(files.pictures),
         imports=tuple(sorted(files.forms)),
         notes=tuple(files.notes),

@@ -419,6 +419,9 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
     models, plan = party.models, party.plan
     _check_stacks(reference, models)
     pairings = {model: _pair_sides(reference, side, model) for model, side in models.items()}
+    for model, side in models.items():
+        _check_formats(side, pairings[model].without_prediction)
+        _check_formats(reference, pairings[model].without_reference)
     cases, findings = _paired_cases(reference, models, pairings)
     findings = [
         *(finding for side in (reference, *models.values()) for finding in side.findings),
@@ -608,6 +611,15 @@ def _pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
     raise WrongUsage(
         fault("nothing-to-compare", where, wording="nothing-paired", fix=fix, reference=own, prediction=others)
     )
+
+
+def _check_formats(side: Source, lacking: Sequence[str]) -> None:
+    """Refuse a side whose files of images that lack on it are there in another format. Raises WrongUsage."""
+    name = next((side.others[name] for name in lacking if name in side.others), None)
+    if name is not None:
+        got = f"files of two formats: {side.format}, and {quote(name)} of another one"
+        fix = "Convert one of them ('evaluation convert'), or name the files of one format."
+        raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got, fix=fix))
 
 
 def _check_stacks(reference: Source, models: Mapping[str, Source]) -> None:

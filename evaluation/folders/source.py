@@ -130,6 +130,7 @@ class Source:
     has_pictures  pictures lay among its files, which are left out
     is_stack  its images are planes of an array, with numbers for names
     categories  names of classes by their ids in a COCO file, under which results name them
+    others      files of another format, which are left out, by the last part of their names without endings
     """
 
     path: Path
@@ -140,6 +141,7 @@ class Source:
     classes: tuple[str, ...]
     numbers: Mapping[str, int] = field(default_factory=dict)
     is_shared: bool = False
+    others: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     imports: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
