@@ -41,7 +41,7 @@ STAGES = {  # what a stage does, and the functions that do it; what they call be
     "read: cut, check, make arrays": ("evaluation.scoring.read.read_case",),
     "outlines to runs": ("evaluation.scoring.read.convert_parts", "nuclei_metrics.instances.prepare.convert_parts"),
     "overlap rule": ("evaluation.scoring.read.prepare_reference",),
-    "match": ("evaluation.scoring.street.match_case",),
+    "match": ("evaluation.scoring.street.match_cases",),
     "measure": ("evaluation.scoring.street.measure_cases",),
     "summarise": ("evaluation.scoring.street.summarise",),
     "write": ("evaluation.scoring.score.Result.write",),

@@ -2,7 +2,7 @@
 
     receive   which file is which case, and what is wrong with that        receive_submission
     decode    files -> annotations -> instances, of both sides             read_reference, read_prediction
-    match     instances -> overlap table -> pairs, under every rule        match_case
+    match     instances -> overlap table -> pairs, under every rule        match_cases
     measure   pairs -> counts and distances                                measure_cases
     score     counts of all cases -> scores of the data set                summarise
 
