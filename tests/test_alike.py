@@ -422,7 +422,7 @@ def test_an_interval_stands_in_brackets(board: Path) -> None:
     pair["measures"][1] |= {"difference": None, "low": None, "high": None, "ahead": None}
     rows = [texts_of(row) for row in part(leaderboard_page(document), "common-pairs").rows]
     (row,) = [row for row in rows if "(" in str(row[4])]
-    assert row[4] == f"{pair['second']} by 0.0100 (-0.0200 to 0.0300)"
+    assert row[4] == f"{pair['second']} by 0.0100 (−0.0200 to 0.0300)"
     assert not row[5]
 
 

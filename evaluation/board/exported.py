@@ -42,7 +42,7 @@ def unpack_export(path: Path, challenge: Challenge, folder: Path) -> list[str]:
     if not newest:
         raise WrongUsage(fault("no-teams", quote(path.name, 120), wording="in-results"))
     for user, (_, metrics) in newest.items():
-        (folder / f"{user}.json").write_text(as_json(metrics))
+        (folder / f"{user}.json").write_text(as_json(metrics), encoding="utf-8", newline="\n")
     return [f"Left out: {counted(number, 'evaluation')}, {why}." for why, number in sorted(left_out.items())]
 
 

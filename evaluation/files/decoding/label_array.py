@@ -276,7 +276,7 @@ def find_edges(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
     >>> from nuclei_metrics.model.annotations import runs_of
     >>> ring = np.pad(np.full((6, 6), 255), 1, constant_values=99)
     >>> find_edges(runs_of(np.tile(np.pad(ring, 2), 4)), where="'a.png'")[0].got
-    'the value 99, one or two pixels wide around others'
+    "the value '99', one or two pixels wide around others"
     >>> find_edges(runs_of(np.tile(np.pad(0 * ring + 9, 2), 4)), where="'a.png'")
     ()
     """

@@ -227,7 +227,7 @@ def _rows_of_vertices(head: bytes) -> str:
     of the table tells.
 
     >>> _rows_of_vertices(b"cell_id,x,y\\n" + b"1,2,3\\n1,9,3\\n1,9,8\\n" * 2)[:47]
-    "a row for each vertex or pixel of a nucleus ('ce"
+    "a row for each vertex or pixel of a nucleus ('c"
     >>> _rows_of_vertices(b"label,x,y\\n" + b"1,2,3\\n1,9,3\\n1,9,8\\n" * 2)
     ''
     """
