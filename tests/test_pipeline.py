@@ -187,11 +187,12 @@ def test_shapes_of_what_has_no_partner_stand_under_its_side_and_the_other_side_i
     two, three = three_squares((1, 2), (1, 1)), three_squares()
     result = score_instances(challenge(metrics=metrics), {"a": (two, three), "b": (three, two)})
     header, *rows = (line.split(",") for line in result.objects.splitlines())
-    shapes = [name.removeprefix("prediction_") for name in header[-2:]]
-    assert header[-4:] == [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
+    at = slice(header.index("kind") - 4, header.index("kind"))
+    shapes = [name.removeprefix("prediction_") for name in header[at][2:]]
+    assert header[at] == [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
     assert {len(row) for row in rows} == {len(header)}
     yes, no = [True] * 2, [False] * 2
-    filled = {row[3]: [cell != "" for cell in row[-4:]] for row in rows}
+    filled = {row[3]: [cell != "" for cell in row[at]] for row in rows}
     assert filled == {"matched": yes + yes, "missed": yes + no, "spurious": no + yes}
 
 
