@@ -172,7 +172,7 @@ def test_a_public_page_does_not_tell_how_many_nuclei_there_are(pages: Path, tmp_
 
 def test_without_output_a_summary_of_the_document_is_printed(pages: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for folder, texts in (
-        (pages / "results/finder", ("Detection", "Only on the page: Classes")),
+        (pages / "results/finder", ("Detection", "Only on the page: Findings; Classes")),
         (pages, ("finder", "namer", "outliner")),
     ):
         code, out, _ = report(capsys, "--results", folder)
