@@ -106,6 +106,11 @@ def end(streams: Sequence[BinaryIO]) -> Iterator[Any]:
     yield None
 
 
+def compute_and_die(streams: Sequence[BinaryIO]) -> Iterator[Any]:
+    yield from compute(streams)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
 def wrong(streams: Sequence[BinaryIO]) -> Iterator[Any]:
     yield {}["a key"]
 

@@ -453,6 +453,8 @@ def test_the_processor_time_of_a_decoder_is_measured_from_outside():
     before = guard.seconds_of("busy")
     ask("compute", owner="busy")
     assert guard.seconds_of("busy") - before > 0.2
+    refusal("compute_and_die", owner="dies")
+    assert 0.2 < guard.seconds_of("dies") < BOUNDS.seconds  # it has not all that it may take
     waited = guard.seconds_of("a")
     ask("slowly")
     assert guard.seconds_of("a") - waited < 1  # it sleeps for two

@@ -372,13 +372,18 @@ class _Launcher:
 
 @dataclass
 class Decoder:
-    """A child process that decodes. ``is_used``: it has seen a file."""
+    """A child process that decodes.
+
+    is_used  it has seen a file
+    used     processor time until it was stopped, if that is known
+    """
 
     launcher: _Launcher
     connection: socket.socket
     process: int
     is_used: bool = False
     status: int | None = field(default=None, init=False)
+    used: float | None = field(default=None, init=False)
 
     def __del__(self) -> None:
         self.connection.close()
@@ -415,6 +420,8 @@ class Decoder:
 
     def seconds(self) -> float | None:
         """Return the processor time that it has used, by the kernel; None if that is not known any more."""
+        if self.status is not None:
+            return self.used
         try:
             return time.clock_gettime(~self.process << 3 | CPU_CLOCK)
         except OSError:
@@ -436,6 +443,7 @@ class Decoder:
         """End it; the signal by which it ended before, or now."""
         if self.status is None:
             self.connection.close()
+            self.used = self.seconds()  # the kernel knows it until the launcher has waited for the process
             self.status = self.launcher.order(self.process)
         return os.WTERMSIG(self.status)
 
