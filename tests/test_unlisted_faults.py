@@ -39,8 +39,7 @@ class MadeForThisTest(Exception):
     """A class that no reader can list."""
 
 
-@pytest.fixture
-def failing_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def let_readers_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the readers of GeoJSON and of Aperio's XML raise at files with the word "odd"."""
     for module, name in ((geojson, "read_geojson"), (annotation_xml, "read_aperio_xml")):
         plain = getattr(module, name)
@@ -52,6 +51,11 @@ def failing_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             return plain(stream, *arguments, **more)
 
         monkeypatch.setattr(module, name, reader)
+
+
+@pytest.fixture
+def failing_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    let_readers_fail(monkeypatch)
     kept, guard.launchers[:] = list(guard.launchers), []
     guard.of_thread.idle.clear()
     yield
@@ -100,11 +104,21 @@ def test_an_odd_reference_is_a_fault_of_the_challenge(failing_reader: None, benc
         assert LINE in printed and "The challenge itself has a fault" in printed
 
 
+FAILING = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+import pytest
+from test_unlisted_faults import let_readers_fail
+from evaluation.commands.main import run
+let_readers_fail(pytest.MonkeyPatch())
+sys.exit(run(sys.argv[1:]))
+"""
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("command", ["leaderboard", "audit"])
-def test_in_a_board_the_team_is_not_ranked_and_the_others_are(
-    failing_reader: None, command: str, workers: str, bench: Bench
-) -> None:
+def test_in_a_board_the_team_is_not_ranked_and_the_others_are(command: str, workers: str, bench: Bench) -> None:
+    """In a process without threads, whose workers are copies of it."""
     ranking = {
         "method": "sum_of_ranks", "ties": "min", "significance_level": 0.05,
         "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
@@ -114,7 +128,8 @@ def test_in_a_board_the_team_is_not_ranked_and_the_others_are(
         shutil.copytree("submission", f"teams/{team}")
     make_odd(min(Path("teams/odd").glob("*.geojson")))
     sides = ["--challenge", "challenge", "--submissions", "teams", "--output", "out"]
-    assert run([command, *sides, "--workers", workers, "--log", "log"]) == 0
+    arguments = [str(Path(__file__).parent), command, *sides, "--workers", workers, "--log", "log"]
+    subprocess.run([sys.executable, "-c", FAILING, *arguments], check=True)
     document = json.loads(Path(f"out/{command}.json").read_text())
     (team,) = document["not_ranked"]
     assert team["name"] == "odd" and LINE in team["reason"]
