@@ -119,6 +119,14 @@ def test_a_copy_whose_centroid_lies_outside_the_nucleus_that_it_matches_is_a_dup
     assert len(list(matched(reference, inside).matches.values())[1]) == 2
 
 
+def test_a_fragment_of_a_large_nucleus_beyond_the_radius_of_its_centroid_does_not_take_its_place() -> None:
+    """The fragment's centroid lies inside the nucleus, but no rule by centroids could match it."""
+    reference = squares((10, 10), side=40)
+    prediction = together(reference, squares((12, 12), side=8))
+    found = matched(reference, prediction)
+    assert [matches.prediction_index.tolist() for matches in found.matches.values()] == [[0], [0]]
+
+
 def test_pairs_name_predictions_by_their_places_among_all() -> None:
     found = matched(squares((5, 5), (30, 5)), squares((5, 5), (5, 6), (30, 5)))
     assert [matches.prediction_index.tolist() for matches in found.matches.values()] == [[1, 2]] * 2

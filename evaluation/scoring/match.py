@@ -17,7 +17,7 @@ from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances import prepare
 from nuclei_metrics.instances.plausible import background_index, scattered_instances
 from nuclei_metrics.instances.runs import cover_depth, select_instances
-from nuclei_metrics.matching.rules import centroid_inside, match_iou_above
+from nuclei_metrics.matching.rules import RADIUS_ROUNDING, centroid_inside, match_iou_above
 from nuclei_metrics.matching.table import count_copies, duplicates_among, find_twins, overlap_table, refuse_overlaps
 from nuclei_metrics.metrics.counts import ErrorKinds, class_counts, join_images, sort_errors
 from nuclei_metrics.model import Bool, Case, Instances, Int64, Matches, OverlapTable
@@ -262,9 +262,22 @@ def _part_takers(challenge: Challenge, sides: Sides) -> _PartTakers:
         found |= 2 * matches.intersection_px > matches.union_px
         matched_by_rule, fit_of_rule = np.zeros(len(prediction), np.bool_), fit.copy()
         matched_by_rule[matches.prediction_index[found]] = True
-        np.maximum.at(fit_of_rule, right[inside], iou[inside])
+        tries = inside & _in_reach(rule, sides)
+        np.maximum.at(fit_of_rule, right[tries], iou[tries])
         of_rule[rule.name] = ~duplicates_among(prediction, twins, matched_by_rule, fit_of_rule)
     return _PartTakers(by_iou, of_rule)
+
+
+def _in_reach(rule: MatchingRule, sides: Sides) -> Bool:
+    """Tell which pairs of the table are within the radius or above the threshold of a rule that has one, bool (P,)."""
+    table = sides.table
+    threshold = getattr(rule, "threshold", None)
+    if threshold is not None or not isinstance(rule, RadiusRule):
+        return np.asarray(table.intersection_px >= (threshold or 0) * table.union_px())
+    apart = (
+        sides.reference.centroids_yx()[table.reference_index] - sides.prediction.centroids_yx()[table.prediction_index]
+    )
+    return np.asarray(np.hypot(*apart.T) <= rule.radius_in_px(sides.case) * RADIUS_ROUNDING)
 
 
 def _twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int) -> tuple[Int64, Int64]:
