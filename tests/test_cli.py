@@ -309,6 +309,7 @@ def test_the_last_line_of_validate_repeats_what_it_warns_of(made, submission):
 
 def test_validate_says_once_that_files_were_decoded_without_confinement(made, monkeypatch):
     call = ["validate", "--challenge", made.challenge, "--submission", made.submissions["finder"]]
+    monkeypatch.setattr("evaluation.commands.run.missing_here", list)
     assert "confine" not in evaluation(*call).stdout + evaluation(*call, "--json").stdout
     monkeypatch.setattr("evaluation.commands.run.missing_here", lambda: ["Landlock", "seccomp"])
     assert evaluation(*call).stdout.count("Files were decoded without Landlock, seccomp to confine the decoder") == 1
