@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -194,7 +195,8 @@ def run_on(system: str, folder: Path, name: str) -> dict[str, Any]:
     )
     printed = [line for line in done.stdout.splitlines() if not line.startswith("Files were decoded without")]
     files = {path.relative_to(folder).as_posix(): content_of(path) for path in (folder / "out").rglob("*.*")}
-    return {"code": done.returncode, "lines": printed, "errors": done.stderr.splitlines()[-3:], "files": files}
+    told = [re.sub("in [0-9]+ s: |; [0-9]+ a minute", "", line) for line in done.stderr.splitlines()[-3:]]
+    return {"code": done.returncode, "lines": printed, "errors": told, "files": files}
 
 
 def content_of(path: Path) -> Any:
