@@ -270,7 +270,7 @@ class Proof:
         Asked for two workers the program tells of the loss; left to itself it goes on with one, and nobody notices.
         """
         folder = self.scratch / "workers"
-        place = write_set(folder / "set", 24)  # workers at once, however fast the machine is
+        place = write_set(folder / "set", 48)  # workers at once, however fast the machine is
         asked, lost = Given("a killed worker", place), Given("a worker that is lost", place)
         (told,) = self.several(folder, [asked], "--workers", "2", kill_a_worker=True)
         self.check(asked.name, self.faults_of_refused(asked.name, told, 70, ""), f"{told.seconds:.1f} s")

@@ -59,19 +59,21 @@ def run(given: dict[str, Any]) -> dict[str, Any]:
 
 
 LAUNCHERS = 1
+TICKS = 3  # of the processor, 10 ms each: a worker has its first task by then
 
 
 def kill_a_worker(process: subprocess.Popen[bytes]) -> bool:
-    """Kill the first worker that is seen, as the kernel does where memory runs out; false: there was none.
+    """Kill the first worker that works, as the kernel does where memory runs out; false: there was none.
 
     A worker is a child of the main process, which is the child of the one that watches it. Before the workers it has
-    started the launcher of all that decode; its loss does no harm.
+    started the launcher of all that decode; its loss does no harm, nor does that of a worker that has no task yet.
     """
     while process.poll() is None:
         for main in children_of(process.pid):
             for worker in sorted(children_of(main))[LAUNCHERS:]:
-                os.kill(worker, signal.SIGKILL)
-                return True
+                if ticks_of(worker) >= TICKS:
+                    os.kill(worker, signal.SIGKILL)
+                    return True
         time.sleep(0.002)
     return False
 
@@ -81,6 +83,15 @@ def children_of(pid: int) -> list[int]:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:  # gone
         return []
+
+
+def ticks_of(pid: int) -> int:
+    """Return the processor time that a process has used, in ticks of 10 ms; 0 if it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return int(fields[11]) + int(fields[12])
 
 
 def others() -> list[int]:
