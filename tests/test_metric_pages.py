@@ -15,6 +15,7 @@ from evaluation.challenge.definition import explain_rule, rule_names
 from evaluation.commands.main import run
 from evaluation.findings.metric_pages import (
     DOCUMENT,
+    anchor,
     definitions,
     docstring,
     document,
@@ -43,6 +44,14 @@ def test_the_document_has_a_section_for_each_page() -> None:
     """That docs/metrics.md is this document, test_docs.py says."""
     assert re.findall(r"^### (\w+\.\S+)$", document(), re.MULTILINE) == PAGES
     assert [page for family in FAMILIES for page in pages_of(family)] == list(metrics_by_page())
+    in_tables = re.findall(r"\[([\w.]+)\]\(#(\w+)\)(?:, | \|)(?=.*(?:yes|no) \|$)", document(), re.MULTILINE)
+    assert sorted(to for _, to in in_tables) == sorted(anchor(page) for page in PAGES)
+
+
+def test_a_definition_that_many_pages_share_is_given_once_with_all_of_its_paths() -> None:
+    text = document()
+    assert text.count("every nucleus weighs the same") == 1
+    assert "`segmentation.<measure>_class_mean`: Mean of the class means" in text
 
 
 def test_each_section_in_the_files_is_of_a_page_and_each_page_has_one() -> None:

@@ -403,8 +403,8 @@ class _CodePage:
     @property
     def meaning(self) -> str:
         if self.severity == "error":
-            return "An error. Nothing is scored or written until it is corrected."
-        return "A warning. Scoring goes on. Check whether it is meant."
+            return "An error. Nothing is scored until it is corrected."
+        return "A warning. Scoring continues. Check whether it is intended."
 
 
 @cache
@@ -445,20 +445,19 @@ def code_index() -> str:
 def codes_document() -> str:
     """docs/findings.md: a section for each code, by part of the catalogue, errors before warnings."""
     sections = [
-        "# What the program finds, code by code",
-        "Every message has the form `[code] where: what we got; what we expected. What to do.` The code in square "
-        "brackets has a section here; `evaluation explain CODE` prints the same. Equal faults come in one line, with "
-        "up to three places and how many more there are.",
+        "# Messages",
+        "A message reads `[code] where: found; expected. Fix.` Identical messages are combined into one line with "
+        "up to three places and a count. Errors stop scoring until they are corrected; after a warning, scoring continues. "
+        "`evaluation explain CODE` prints a section.",
     ]
     for part, codes in _codes_by_part().items():
         sections.append(f"## {_markdown_text(part)}")
         for code in sorted(codes, key=lambda code: (catalogue()[code].severity, code)):
             page = catalogue()[code]
+            warning = " (warning)" if page.severity == "warning" else ""
             sections += [
                 f"### `{code}`",
-                f"**{_markdown_text(page.title)}.** {page.meaning}",
-                _markdown_text(page.why),
-                f"What to do: {_markdown_text(page.what_to_do)}",
+                f"**{_markdown_text(page.title)}**{warning}. {_markdown_text(f'{page.why} {page.what_to_do}')}",
                 f"```text\n{page.example}\n```",
             ]
     return "\n\n".join(sections) + "\n"

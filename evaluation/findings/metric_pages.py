@@ -1,6 +1,6 @@
 """The words of the metrics: what ``evaluation explain PATH`` prints, and docs/metrics.md.
 
-They lie in pages/, a file a family with a section a page, and are read when somebody asks. A section has what the
+They are in pages/, one file per family with one section per page, and are read on demand. A section has what the
 docstring of the formula does not say, a worked example that a test scores, and the sources. What a record declares is
 written from the record.
 """
@@ -8,7 +8,7 @@ written from the record.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache, partial
 from importlib import resources
@@ -26,12 +26,18 @@ EFFECTS: Mapping[Effect, str] = {
     "none": "change nothing",
     "either": "may make it worse or better",
 }
+EFFECT_WORDS: Mapping[Effect, str] = {"worse": "worse", "none": "same", "either": "either"}
+PROPERTIES_HEAD = """\
+| metric | range | better | both empty | no prediction | no reference | no match | + FN | + FP | symmetric | points |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
 BETTER = {"higher": "higher", "lower": "lower", "one": "nearer to 1"}
 PIXEL_WISE = ("overlap.dice1", "partition.adapted_rand", "partition.variation_of_information")
 SIDES = ("both sides empty", "prediction empty", "reference empty", "nothing matched")
 HOW_DRAWN = (
-    "Reference on the left, prediction on the right; every letter is a nucleus, small ones lymphocytes, "
-    "capitals tumor cells."
+    "Reference on the left, prediction on the right; every letter is a nucleus, lower case lymphocytes, capitals tumor "
+    "cells. Pairs match above an IoU of 1/2; thresholds are 0.5 and 0.75, the tolerance is 1 px, a pixel 0.5 um, the "
+    "image border is outside of every nucleus, distances are capped at 4 px, FROC is read at 1/4 and 1 false positive "
+    "per image."
 )
 
 
@@ -229,17 +235,77 @@ def known_words() -> list[str]:
 
 
 def document() -> str:
-    """docs/metrics.md: what is measured, the names in papers, then family by family the section of each page."""
+    """Return docs/metrics.md: overview, names in papers, and of each family its definitions and a table of properties.
+
+    A worked example and the rest of the properties are on the page that ``evaluation explain`` prints.
+    """
     parts = [_page_text("overview").strip(), table_text().strip()]
     for family in METRIC_FAMILIES:
         title, text, _ = words_of(family)
+        shared = _shared_definitions(family)
         parts += [f"## {family}: {title[0].lower()}{title[1:]}", text]
+        parts += [f"- {', '.join(paths)}: {' '.join(definition.split())}" for definition, paths in shared.items()]
+        parts.append(_table_of_properties(family))
         for page in pages_of(family):
-            of_page = "; ".join(f"{name}: {value}" for name, value in properties(metrics_by_page()[page]).items())
             cited = f"Sources: {', '.join(section(page).sources)}."
-            declared = f"{of_page[0].upper()}{of_page[1:]}."
-            parts += [f"### {page}", definitions(page), declared, example_text(page), cited]
+            parts += [f"### {page}", definitions(page, without=shared), cited]
     return "\n\n".join([*parts, _page_text("sources").strip().replace("# Sources", "## Sources")]) + "\n"
+
+
+def _shared_definitions(family: str) -> dict[str, list[str]]:
+    """Return the definitions that many pages of a family have, with their paths, in which the page is a placeholder."""
+    found: dict[str, list[str]] = {}
+    pages: dict[str, set[str]] = {}
+    for page in pages_of(family):
+        for metric in metrics_by_page()[page]:
+            text = _definition(metric)
+            found.setdefault(text, []).append(f"`{_general_name(metric)}`")
+            pages.setdefault(text, set()).add(page)
+    return {text: list(dict.fromkeys(paths)) for text, paths in found.items() if len(pages[text]) > 3}
+
+
+def _general_name(metric: Metric) -> str:
+    """Return the path of a metric with a placeholder for what its page measures.
+
+    >>> _general_name(METRIC_FAMILIES["segmentation"][0])
+    'segmentation.<measure>'
+    """
+    return ".".join(metric.path).replace(metric.page.rpartition(".")[2], "<measure>")
+
+
+def _table_of_properties(family: str) -> str:
+    """Return a row for each set of properties in a family: range, values of empty sides, effect of errors."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for page in pages_of(family):
+        rows.setdefault(_row_of_properties(metrics_by_page()[page]), []).append(page)
+    lines = [
+        f"| {', '.join(f'[{_short(page)}](#{anchor(page)})' for page in of)} | {' | '.join(row)} |"
+        for row, of in rows.items()
+    ]
+    return "\n".join([PROPERTIES_HEAD, *lines])
+
+
+def _short(page: str) -> str:
+    return page.partition(".")[2]
+
+
+def _row_of_properties(metrics: Sequence[Metric]) -> tuple[str, ...]:
+    first = metrics[0]
+    sides = (
+        "formula" if value is None else "–" if value in UNDEFINED_REASONS else str(value)
+        for value in astuple(first.empty)
+    )
+    symmetric = {metric.symmetric for metric in metrics}
+    unit = f" {first.unit}" if first.unit else ""
+    return (
+        f"{_bound(first.lowest)} to {first.limit or _bound(first.highest)}{unit}",
+        f"{BETTER[first.better]}",
+        *sides,
+        EFFECT_WORDS[first.missed],
+        EFFECT_WORDS[first.spurious],
+        "partly" if len(symmetric) == 2 else "yes" if first.symmetric else "no",
+        "no" if first.outlines else "yes",
+    )
 
 
 def anchor(heading: str) -> str:
@@ -251,17 +317,22 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
-def definitions(page: str) -> str:
-    """The paths of a page, and what each is."""
+def definitions(page: str, without: Container[str] = ()) -> str:
+    """Return the paths of a page and the definition of each, but for definitions that are given elsewhere."""
     words, metrics = section(page).words, metrics_by_page()[page]
     paths: dict[str, list[str]] = {}
     for metric in metrics:
-        paths.setdefault(docstring(metric).replace("``", "`"), []).append(f"`{'.'.join(metric.path)}`")
-    if words and len(paths) == 1:
+        if _definition(metric) not in without:
+            paths.setdefault(_definition(metric), []).append(f"`{'.'.join(metric.path)}`")
+    if words and len(paths) == 1 and len({_definition(metric) for metric in metrics}) == 1:
         paths = {words: next(iter(paths.values()))}
         words = ""
-    parts = [f"{', '.join(names)}\n\n{text}" for text, names in paths.items()]
+    parts = [text if names == [f"`{page}`"] else f"{', '.join(names)}\n\n{text}" for text, names in paths.items()]
     return "\n\n".join([words, *parts] if words else parts)
+
+
+def _definition(metric: Metric) -> str:
+    return docstring(metric).replace("``", "`")
 
 
 def summary(page: str) -> str:
