@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import tifffile
 from scipy.io import savemat
+from scipy.spatial.distance import directed_hausdorff
 
 import evaluation
 from evaluation.challenge import Challenge
@@ -195,15 +196,58 @@ def test_another_iou_and_further_families(capsys):
     put("prediction.tif", moved)
     found = []
     for iou in ("0.2", "0.95"):
-        asked = ("--iou", iou, "--output", iou, "--metrics", "objects")
+        asked = ("--match", f"iou={iou}", "--output", iou, "--metrics", "objects")
         assert f"an IoU above {iou} match" in compared(capsys, "reference.tif", "prediction.tif", *asked)
         metrics = metrics_in(iou)
         found.append(metrics["detection"]["f1"]["pooled"])
         assert "f1" in metrics["objects"]
     assert found[0] > found[1] and "objects" not in evaluation.compare(FOUR, THREE).result_of().metrics
-    assert evaluation.compare(FOUR, moved, iou=0.95).value("detection.f1.pooled") == found[1]
+    assert evaluation.compare(FOUR, moved, match="iou=0.95").value("detection.f1.pooled") == found[1]
     asked = ("reference.tif", "prediction.tif", "--metrics", "pq")
     assert "'pq' is no family of metrics" in compared(capsys, *asked, code=2)
+
+
+def test_squares_match_by_every_rule_as_the_papers_say():
+    """Centred squares of sides l and l + 2: IoU l² / (l + 2)², Hausdorff distance √2 (lessons from MoNuSAC, 5.1)."""
+    reference, prediction = np.zeros((2, 40, 60), int)
+    reference[10:14, 10:14], prediction[9:15, 9:15] = 1, 1  # IoU 16/36, centroids together
+    reference[10:20, 40:50], prediction[19:29, 49:59] = 2, 2  # one pixel shared; centroids 9√2 = 12.7 px apart
+    corners = [np.argwhere(side == 1)[[0, -1]] for side in (reference, prediction)]
+    assert max(directed_hausdorff(*corners)[0], directed_hausdorff(*corners[::-1])[0]) == pytest.approx(2**0.5)
+    matched = {
+        "iou=0.5": (0, 0, 0), "iou=0.44": (1, 16 / 36, 2**0.5), "centroid": (1, 16 / 36, 2**0.5),
+        "centroid=13": (2, (16 / 36 + 1 / 199) / 2, (2**0.5 + 9 * 2**0.5) / 2), "hausdorff=1.4": (0, 0, 0),
+        "hausdorff=1.5": (1, 16 / 36, 2**0.5), "any_overlap": (2, (16 / 36 + 1 / 199) / 2, 5 * 2**0.5),
+        "best_iou_centroid_inside": (1, 16 / 36, 2**0.5),
+    }  # fmt: skip
+    for match, (pairs, iou, distance) in matched.items():
+        found = evaluation.compare(reference, prediction, match=match)
+        assert found.value("detection.f1.pooled") == pairs / 2, match
+        if not pairs:
+            continue
+        assert found.value("segmentation.iou.pooled") == pytest.approx(iou, abs=1e-6), match
+        assert found.value("segmentation.hausdorff_px.pooled") == pytest.approx(distance, abs=1e-6), match
+
+
+def test_a_matching_rule_that_compare_does_not_have_is_refused(capsys):
+    sides(FOUR, THREE, "a")
+    for match, words in {
+        "dice": "is no matching rule; expected 'iou', 'centroid'", "hausdorff": "expected a radius in px",
+        "iou=1": "expected a number from 0 to 0.99", "any_overlap=3": "expected 'any_overlap' alone",
+        "centroid=nan": "expected a number from 0",
+    }.items():  # fmt: skip
+        assert words in compared(capsys, "reference", "masks", "--match", match, code=2)
+        with pytest.raises(ValueError, match=re.escape(words)):
+            evaluation.compare(FOUR, THREE, match=match)
+
+
+def test_points_match_within_the_radius_that_is_named(capsys):
+    Path("reference.csv").write_text("image,x,y\na,10,10\na,40,10\n")
+    Path("points.csv").write_text("image,x,y\na,10,15\na,40,30\n")
+    for match, f1 in {"centroid=4": 0, "centroid=5": 0.5, "centroid=20": 1, "any_overlap": 0.5}.items():
+        text = compared(capsys, "reference.csv", "points.csv", "--match", match, "--output", match)
+        assert metrics_in(match)["detection"]["f1"]["pooled"] == f1, match
+        assert f"points within {match.partition('=')[2] or 12} px match" in text
 
 
 def test_the_saved_challenge_scores_as_compare_does(capsys):

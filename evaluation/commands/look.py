@@ -30,6 +30,17 @@ def _check_classes(_: click.Context, __: click.Parameter, names: str | None) -> 
     return names
 
 
+def _check_match(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    """Raise BadParameter for a matching rule that ``compare`` does not have."""
+    from evaluation.folders.made_challenge import parsed_match
+
+    try:
+        parsed_match("iou" if text is None else text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--match") from None
+    return text
+
+
 def _table_file(path: Path) -> Path:
     """Raise BadParameter for a file of another ending than those of ``--table``."""
     from evaluation.report.paper import TEXT_OF_ENDING
@@ -63,7 +74,12 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
 )
 @click.option("--leave-out", metavar="CLASS", multiple=True, help="Class that is no nucleus, such as cells or regions.")
 @click.option("--ignore", metavar="NAME", multiple=True, help="Label or class that marks what is not annotated.")
-@click.option("--iou", type=click.FloatRange(0, 0.99), default=0.5, help="Nuclei match above this IoU. [default: 0.5]")
+@click.option(
+    "--match",
+    metavar="RULE[=NUMBER]",
+    callback=_check_match,
+    help="iou=0.7, centroid=12, hausdorff=6 (px), any_overlap or best_iou_centroid_inside. [default: iou=0.5]",
+)
 @click.option(
     "--metrics",
     "families",

@@ -56,7 +56,7 @@ def compare(
     classes: Sequence[str] | str | None = None,
     groups: Mapping[str, str] | None = None,
     ignore: Sequence[str | int] = (),
-    iou: float = 0.5,
+    match: str | None = None,
     families: Sequence[str] = (),
     workers: int | None = None,
 ) -> Comparison:
@@ -74,7 +74,8 @@ def compare(
     classes  the classes in order, and how else they are written: "tumour=neoplastic=1,stroma", or a list of such names
     groups   the patient of each image; for arrays
     ignore   labels or classes of the reference that mark what is not annotated, such as [-1, 255]
-    iou      nuclei with an IoU above it match
+    match    how nuclei match: "iou=0.7" (a pair has an IoU above it), "centroid=12", "hausdorff=6" (px), "any_overlap",
+             "best_iou_centroid_inside"
     families further families of metrics, such as "objects"
 
     Raises ValueError for arrays that cannot be labels and for what fits together with nothing, and EvaluationError for
@@ -95,7 +96,7 @@ def compare(
             _paths_in(prediction),
             classes=option,
             ignore=ignored,
-            iou=iou,
+            match=match,
             families=families,
             workers=workers,
         )
@@ -129,7 +130,7 @@ def compare(
     met = {key for read in read_sides for image in read.values() for key in image.classes}
     option = _option_for_numbers(option, met)
     planned = plan_classes(side, sides, option, not_scored)
-    wanted = Wanted(iou, tuple(families), tuple(not_scored))
+    wanted = Wanted(challenges.parsed_match(match) if match else None, tuple(families), tuple(not_scored))
     regions = {name: image.region for name, image in images.items()}
     findings = [finding for read in read_sides for image in read.values() for finding in image.findings]
     findings += planned.findings

@@ -97,7 +97,7 @@ def compare_paths(
     folder: Path | None = None,
     ignore: Sequence[str] = (),
     leave_out: Sequence[str] = (),
-    iou: float = 0.5,
+    match: str | None = None,
     families: Sequence[str] = (),
     explain: bool = False,
     pictures: bool = False,
@@ -113,7 +113,7 @@ def compare_paths(
     folder   keeps the challenge that is made, and the predictions beside it; None: nothing is kept
     ignore   labels or classes of the reference that mark what is not annotated: predictions there do not count
     leave_out  classes of either side that are no nuclei, such as cells: what lies in them is scored
-    iou      nuclei with an IoU above it match
+    match    how nuclei match, as ``--match``: "iou=0.7", "centroid=12", "hausdorff=6", "any_overlap"
     families further families of metrics, such as "objects"
 
     Raises WrongUsage for what cannot be read or paired, SubmissionRejected or ChallengeBroken for faulty files.
@@ -130,7 +130,9 @@ def compare_paths(
         of_models = {model: _with_categories(side, reference_side) for model, side in of_models.items()}
         _check_ignored(reference_side, ignore)
         wanted = Wanted(
-            iou, tuple(families), tuple(challenges.ignored_classes(reference_side, ignore)) if ignore else ()
+            challenges.parsed_match(match) if match else None,
+            tuple(families),
+            tuple(challenges.ignored_classes(reference_side, ignore)) if ignore else (),
         )
         planned = challenges.plan_classes(reference_side, of_models, classes, wanted.ignore)
         parties = parties_of(reference_side, of_models, planned)

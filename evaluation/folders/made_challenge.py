@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -42,18 +43,47 @@ RADIUS_PX = 12.0
 OF_LABEL_STUDIO = re.compile("task-[0-9]+-annotation-")
 OF_TILE = re.compile("(?:[ _.,=-]*[xyrc]?[0-9]+)+")  # behind the name of an image
 MOST_NAMES = 1000  # of images whose tiles are looked for
+
+
+@dataclass(frozen=True, slots=True)
+class _MatchChoice:
+    """A matching rule by the word that ``compare --match`` has for it: "iou=0.7", "centroid=12", "any_overlap".
+
+    key    of the number behind the word, "": it takes no number; number None: the one of the preset, if there is one
+    words  the rule in a sentence that begins with "nuclei"
+    """
+
+    rule: str
+    key: str
+    words: str
+    number: float | None = None
+
+    def table(self) -> dict[str, Any]:
+        """The table [matching] of challenge.toml."""
+        rule = {"name": self.rule, "rule": self.rule, "class_aware": False, "ties": "first_pixel"}
+        return {"rules": [{**rule, self.key: self.number} if self.key else rule]}
+
+    def __str__(self) -> str:
+        return f"nuclei {self.words.format(self.number)}"
+
+
+MATCHES: Mapping[str, _MatchChoice] = {
+    "iou": _MatchChoice("iou_above", "threshold", "with an IoU above {:g} match", 0.5),
+    "centroid": _MatchChoice(
+        "centroid_closest_first", "radius_px", "with centroids within {:g} px match, the closest first", RADIUS_PX
+    ),
+    "hausdorff": _MatchChoice(
+        "hausdorff_closest_first", "radius_px", "with a Hausdorff distance up to {:g} px match, the closest first"
+    ),
+    "any_overlap": _MatchChoice(
+        "best_iou_any_overlap", "", "that share a pixel match, each with the one of the highest IoU"
+    ),
+    "best_iou_centroid_inside": _MatchChoice(
+        "best_iou_centroid_inside", "", "match the prediction of the highest IoU if its centroid is inside"
+    ),
+}
 TABLES_OF_POINTS: dict[str, Any] = {
-    "matching": {
-        "rules": [
-            {
-                "name": "centroid_closest_first",
-                "rule": "centroid_closest_first",
-                "radius_px": RADIUS_PX,
-                "class_aware": False,
-                "ties": "first_pixel",
-            }
-        ]
-    },
+    "matching": MATCHES["centroid"].table(),
     "metrics": {"families": ["detection", "classification", "counting"], "boundary": "open"},
     "ranking": {
         "method": "sum_of_ranks",
@@ -315,13 +345,42 @@ def class_values(side: Source, plan: ClassNames) -> dict[str, Any]:
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
+def parsed_match(text: str) -> _MatchChoice:
+    """Read the value of ``--match``, such as "hausdorff=6". Raises ValueError.
+
+    >>> parsed_match("centroid").number, parsed_match("iou=0.7").table()["rules"][0]["threshold"]
+    (12.0, 0.7)
+    """
+    word, sign, number = text.partition("=")
+    if (choice := MATCHES.get(word)) is None:
+        raise ValueError(f"{text!r} is no matching rule; expected {listed(MATCHES, 20, last='or')}")
+    if sign:
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        most = 0.99 if choice.key == "threshold" else 1e9
+        if not choice.key or not 0 <= value <= most:
+            expected = f"a number from 0 to {most:g} after '='" if choice.key else f"{word!r} alone"
+            raise ValueError(f"{text!r}; expected {expected}")
+        choice = replace(choice, number=value)
+    if choice.key and choice.number is None:
+        raise ValueError(f"{text!r} without a radius; expected a radius in px, such as '{word}=6'")
+    return choice
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a comparison of outlines shows: nuclei match above an IoU; further families of metrics."""
+    """What a comparison shows: how nuclei match (None: by the preset); further families of metrics."""
 
-    iou: float = 0.5
+    match: _MatchChoice | None = None
     families: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+
+    def match_of(self, *, points: bool) -> _MatchChoice:
+        """How nuclei match: points by their distance, whatever is wanted for outlines."""
+        choice = self.match or MATCHES["centroid" if points else "iou"]
+        return choice if not points or choice.rule == MATCHES["centroid"].rule else MATCHES["centroid"]
 
     def tables(self, party: Party) -> dict[str, Any]:
         """The tables that differ from the preset."""
@@ -332,9 +391,8 @@ class Wanted:
         tables: dict[str, Any] = {
             "metrics": {"families": list(dict.fromkeys(families)), "iou_thresholds": list(IOU_THRESHOLDS)}
         }
-        if self.iou != 0.5:
-            rule = {"rule": "iou_above", "threshold": self.iou, "class_aware": False, "ties": "first_pixel"}
-            tables["matching"] = {"rules": [{"name": "iou_above", **rule}]}
+        if self.match is not None:
+            tables["matching"] = self.match.table()
         return {**(ONE_CLASS if classes - foreign == 1 else {}), **tables}
 
 
@@ -455,7 +513,7 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
         notes += [f"Prediction {side.words()}", *side.notes, *_pairing_words(pairings[model])]
     if len(plan) == 1 and not reference.classes:
         notes.append("One class: the reference tells no classes.")
-    notes.append(_rules_in_a_sentence(reference, models, groups, wanted.iou) + _overlap_words(rules))
+    notes.append(_rules_in_a_sentence(reference, models, groups, wanted) + _overlap_words(rules))
     if wanted.ignore:
         named = listed(wanted.ignore, 20, last="and")
         notes.append(f"Not scored: what lies where the reference says {named} (--ignore).")
@@ -491,7 +549,9 @@ def document_of(
         ignore = {"ignore": {"classes": list(wanted.ignore), "policy": "drop_unmatched", "fraction": 0.5}}
     if any(finding.code == "nested-classes" for finding in reference.findings):
         ignore |= {"overlap": "smallest", "overlap_scope": "image"}  # if not kept: no cell swallows its nucleus
-    special = TABLES_OF_POINTS if points else wanted.tables(party)
+    special = wanted.tables(party)
+    if points:
+        special = {**TABLES_OF_POINTS, "matching": wanted.match_of(points=True).table()}
     if points and len(party.plan) == 1:
         families = [name for name in TABLES_OF_POINTS["metrics"]["families"] if name != "classification"]
         special = {**special, "metrics": {**special["metrics"], "families": families}}
@@ -517,12 +577,17 @@ def holds_points(side: Source) -> bool:
     return side.keys.get("shape") == "point" or issubclass(FORMATS[side.format], PointRules)
 
 
-def _rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups: Mapping[str, str], iou: float) -> str:
+def _rules_in_a_sentence(
+    reference: Source, models: Mapping[str, Source], groups: Mapping[str, str], wanted: Wanted
+) -> str:
     """How nuclei are matched and scores are averaged; ``groups``: the patient of each image."""
-    if any(holds_points(side) for side in (reference, *models.values())):
-        matched = f"points within {RADIUS_PX:g} px match, the closest first"
-    else:
-        matched = f"nuclei with an IoU above {iou:g} match, whatever their classes"
+    points = any(holds_points(side) for side in (reference, *models.values()))
+    choice = wanted.match_of(points=points)
+    matched = (
+        f"points within {choice.number:g} px match, the closest first"
+        if points
+        else f"{choice}, whatever their classes"
+    )
     number = len(set(groups.values()))
     unit = "images" if number == len(groups) else f"{number} patients"
     if number == 1:

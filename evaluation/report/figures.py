@@ -161,7 +161,7 @@ def _draw_figure(figure: Figure) -> Drawing:
     from matplotlib.figure import Figure as Drawing
 
     names = figure.names("x"), figure.names("y")
-    height = min(110 + 30 * len(names[0]), 2400) if figure.horizontal else 340
+    height = min(110 + 30 * len(names[0]), 2400) if figure.horizontal else max(340, 180 + 26 * len(names[1]))
     drawing = Drawing(figsize=(WIDTH / 72, height / 72), dpi=72, layout="constrained")
     axes = drawing.add_subplot()
     for index in range(len(figure.series)):
@@ -223,7 +223,11 @@ def _draw_series(axes: Axes, figure: Figure, index: int, names: tuple[Sequence[s
             order = np.argsort(points[1], kind="stable")
             points = points[:, order[np.linspace(0, len(order) - 1, most).round().astype(int)]]
         if one.kind == "points" and points.shape[1] <= SYMBOLS_UP_TO:
-            axes.plot(*points[::turn], marker=symbol, alpha=0.8, markersize=5, linestyle="", **marked)
+            sizes = {dot.size for dot in one.dots} - {None}
+            look: dict[str, Any] = {"alpha": 0.8, "markersize": 5}
+            if sizes:  # a mean, above the dots that it is of
+                look = {"markersize": WIDEST * max(filter(None, sizes)) ** 0.5, "markeredgecolor": COLOURS["ink"]}
+            axes.plot(*points[::turn], marker=symbol, linestyle="", **look, **marked)
         else:
             _draw_dots(axes, points[::turn], colour, 4)
     whiskers = [(x, dot.low, dot.high) for x, dot in zip(places[0], one.dots, strict=True) if dot.low is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from evaluation.report.leaderboard import leaderboard_page, standing_of
 from evaluation.report.nuclei import OUTCOMES, NucleusTable, TeamNuclei, browser_section
 from evaluation.report.page import Cell, Page, Section, Text, Value, document_page
 from evaluation.report.pictures import Scene, SecondPass, find_images, illustrate_cases
+from evaluation.report.plots import RESULTS_UP_TO
 from evaluation.report.result import ResultDocuments, Unit, is_lower_better
 from evaluation.report.skills import read_results
 from evaluation.report.studies import audit_page, sensitivity_page
@@ -93,7 +94,8 @@ def page_of_results(
         if name == "leaderboard.json":
             document, audit = read_board(folder / name), folder / "audit.json"
             beside = _read_study(audit) if audit.is_file() else None
-            return leaderboard_page(document, audit=beside, results=read_results(folder, document))
+            details = _results_with_details(folder, document)
+            return leaderboard_page(document, audit=beside, results=read_results(folder, document), details=details)
         if name in OTHER_DOCUMENTS:
             return OTHER_DOCUMENTS[name](_read_study(folder / name))
         metrics = read_metrics(folder / name, where=f"'{name}'")
@@ -127,6 +129,20 @@ def page_of_result(read: submission.ReadResult, **shown: Any) -> Page:
     """``submission_page`` of documents that may be damaged. Raises WrongUsage."""
     with reading("details.json"):
         return submission.submission_page(read, **shown)
+
+
+def _results_with_details(folder: Path, document: Mapping[str, Any]) -> dict[str, ResultDocuments]:
+    """The results with details.json of the first teams of a leaderboard, and of entries that are shown."""
+    entries = (*document["teams"][:RESULTS_UP_TO], *document["shown"])[:RESULTS_UP_TO]
+    results: dict[str, ResultDocuments] = {}
+    for name in (str(entry["name"]) for entry in entries):
+        path = folder / "results" / name
+        if path.parent == folder / "results" and (path / "details.json").is_file():
+            with suppress(InputFault):
+                result = read_result(path)
+                if result.metrics["challenge"] == document["challenge"]:
+                    results[name] = result
+    return results
 
 
 def _rules_of(metrics: Mapping[str, Any], folder: Path) -> Challenge:
@@ -299,19 +315,21 @@ def report_board(
     chosen: list[str] = []
     teams: dict[str, _TeamCases] = {}
     first: ResultDocuments | None = None
+    results: dict[str, ResultDocuments] = {}
     for index, name in enumerate(names):
         folder = output / "results" / name
         of_team = progress_of_round(progress, index, len(names))
         read = read_again(folder, Sources(challenge, paths[name]), workers=workers, progress=of_team)
         page = page_of_result(read, title=f"Result of {name}", standing=standing_of(document, name))
         write_page(replace(page, pages=back(2)), folder / "report.html")
-        first = first or read.result
+        first, results[name] = first or read.result, read.result
         chosen = chosen or [unit.name for unit in submission.worst_first(first)[:CASES_UP_TO]]
         if index < TEAMS_ON_A_CASE_PAGE:
             units = {unit.name: unit for unit in read.result.cases if unit.name in chosen}
             scenes = {case: scene for case, scene in read.pictures.scenes.items() if case in chosen}
             teams[name] = _TeamCases(units, read.nuclei, scenes)
-    page = leaderboard_page(document, results=read_results(output, document))
+    details = dict(list(results.items())[:RESULTS_UP_TO])
+    page = leaderboard_page(document, results=read_results(output, document), details=details)
     first_section, *sections = page.sections
     if lines := board.alike.lines():
         sections.insert(0, Section("alike", "Entries to look into", (Text(tuple(lines), "warning"),)))

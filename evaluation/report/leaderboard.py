@@ -14,8 +14,10 @@ from evaluation.files.results.documents import encoded
 from evaluation.findings import counted, percent
 from evaluation.report import page, tables
 from evaluation.report.figures import BOX_FROM, difference_figure, series_colour
+from evaluation.report.plots import FEWEST_TEAMS, correlation_figure, scatter_section
 from evaluation.report.reasons import columns_lost, standing_in_words
-from evaluation.report.skills import team_tables
+from evaluation.report.result import ResultDocuments
+from evaluation.report.skills import main_of, team_tables
 from evaluation.report.studies import answer_text, rule_section, unranked_table
 
 RANKS_UP_TO, BOXES_UP_TO = 40, 20  # teams in a plot
@@ -32,17 +34,24 @@ NO_TEST = {
 
 
 def leaderboard_page(
-    document: Document, *, audit: Document | None = None, results: Mapping[str, Document] | None = None, title: str = ""
+    document: Document,
+    *,
+    audit: Document | None = None,
+    results: Mapping[str, Document] | None = None,
+    details: Mapping[str, ResultDocuments] | None = None,
+    title: str = "",
 ) -> page.Page:
     """Make the page of the content of a leaderboard.json.
 
     audit    the content of an audit.json of the same challenge: the ranks under other rules
     results  the content of the metrics.json of teams, by name: all their scores side by side
+    details  the results of teams with details.json: their scores in each unit
     """
     sections = [ranking_section(document), *_moves_section(document)]
     if of_skills := team_tables(document, results or {}):
         title_of_skills = "Detection, classification and segmentation"
         sections.append(page.Section("teams", title_of_skills, tuple(of_skills), folded=True))
+    sections += [replace(section, folded=True) for section in _plots(document, results or {}, details or {})]
     return page.document_page(
         "leaderboard",
         document,
@@ -51,6 +60,23 @@ def leaderboard_page(
         title=title,
         teams=[team["name"] for team in document["teams"]],
     )
+
+
+def _plots(
+    document: Document, results: Mapping[str, Document], details: Mapping[str, ResultDocuments]
+) -> list[page.Section]:
+    """Plot the scores of each unit in pairs, and how metrics agree on the order of the ranked teams."""
+    marked = {entry["name"]: f"{MARK}{entry['name']}" for entry in document.get("shown", ())}
+    with_details = {marked.get(name, name): result for name, result in details.items()}
+    sections = scatter_section(with_details, unit_of(document), document.get("unit_names", ()))
+    ranked = [team["name"] for team in document["teams"] if team["name"] in results]
+    of_teams = {name: ResultDocuments(results[name]) for name in ranked}
+    if len(of_teams) < FEWEST_TEAMS:
+        return sections
+    columns = [column["path"] for column in document["columns"]]
+    figure = correlation_figure(of_teams, columns, main_of(document, of_teams[ranked[0]]))
+    title = "How metrics agree"
+    return [*sections, page.Section("metric-agreement-section", title, (figure,))] if figure else sections
 
 
 def folded_sections(document: Document, audit: Document | None = None) -> list[page.Section]:

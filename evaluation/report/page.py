@@ -103,7 +103,7 @@ class Dot:
     text       what the table of numbers says beside x and y
     anchor     what its row in the table of numbers leads to
     low, high  the ends of an interval of y, drawn as whiskers; of a line whose dots all have them, as a band
-    size       of a disc its share in 0…1, which its area is in proportion to
+    size       of a disc its share in 0…1, which its area is in proportion to; of a symbol that stands out, too
     """
 
     x: float | str

@@ -60,6 +60,8 @@ COMPARED: Mapping[str, str] = {  # what a comparison shows, in the field's words
     "classification.macro_f1": "Matched nuclei: macro F1 of classes",
     "segmentation.iou": "Matched nuclei: IoU",
     "segmentation.dice": "Matched nuclei: Dice",
+    "segmentation.hausdorff_px": "Matched nuclei: Hausdorff, px",
+    "segmentation.hausdorff95_px": "Matched nuclei: HD95, px",
     "panoptic.pq": "Panoptic quality",
     WITHOUT_CLASSES: "PQ without classes",
     "thresholds.f1_iou75": "F1 at IoU 0.75",
@@ -187,7 +189,7 @@ def teams_table(document: Document, results: Mapping[str, Document]) -> Table:
     names = {team["name"]: team["name"] for team in document["teams"]}
     names |= {entry["name"]: f"○ {entry['name']}" for entry in document["shown"]}
     known = {label: ResultDocuments(results[name]) for name, label in names.items() if name in results}
-    main = _main_of(document, next(iter(known.values())))
+    main = main_of(document, next(iter(known.values())))
     which = f"The first {SIDE_BY_SIDE} of {len(known):,} teams" if len(known) > SIDE_BY_SIDE else "All teams"
     columns = {name: (result, main) for name, result in list(known.items())[:SIDE_BY_SIDE]}
     return side_by_side(f"{which} side by side, {_mean_in_words(document, main)}", columns, CONDITIONAL)
@@ -238,7 +240,7 @@ def results_in(files: Mapping[str, Path], document: Document) -> dict[str, Docum
     return documents
 
 
-def _main_of(document: Document, result: ResultDocuments) -> str:
+def main_of(document: Document, result: ResultDocuments) -> str:
     """Choose the aggregation of the first ranked column, else that of a result."""
     path = document["columns"][0]["path"]
     return next((name for name in WORDS_OF_AGGREGATIONS if path.endswith(f".{name}")), result.main)
@@ -258,7 +260,7 @@ def team_tables(document: Document, results: Mapping[str, Document]) -> list[Tab
     if not teams:
         return []
     marked = {team["name"]: f"○ {team['name']}" for team in document.get("shown", ())}
-    main = _main_of(document, teams[0][1])
+    main = main_of(document, teams[0][1])
     rows = skill_rows([(result, main) for _, result in teams])
 
     among = f" here, the first {TEAMS_UP_TO}" if len(document["teams"]) > TEAMS_UP_TO else ""

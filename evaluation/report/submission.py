@@ -39,6 +39,7 @@ from evaluation.report.page import (
     identify_document,
 )
 from evaluation.report.pictures import WORDS_OF_STATES, Scene, SecondPass
+from evaluation.report.plots import outline_section, scatter_section
 from evaluation.report.result import WORDS_OF_AGGREGATIONS, ResultDocuments, Unit, is_lower_better, node_at
 from evaluation.report.skills import SKILLS, WITHOUT_CLASSES, side_by_side, skill_rows
 from evaluation.report.tables import bar_cell, leaf_table, leaves_of, show_rest, table_of
@@ -470,6 +471,8 @@ def comparison_page(
         (
             Section("compared", "Scores", (*answer, table, *filter(None, [differences]))),
             *_image_sections(results, nuclei, scenes),
+            *(replace(section, folded=True) for section in scatter_section(results, unit.removesuffix("s"))),
+            *outline_section(nuclei, rule_from(first.rules["matching"]["rules"][0]).short),
             *folded,
         ),
     )
