@@ -96,8 +96,10 @@ class Browser:
         height: int = 900,
         scheme: Literal["light", "dark"] = "light",
         script: bool = True,
+        hash: str = "",
+        before: str = "",
     ) -> Iterator[OpenedPage]:
-        """A file in a window. ``script`` False: without JavaScript."""
+        """A file in a window. ``script`` False: without JavaScript; ``before``: a function that runs first."""
         context: BrowserContext = self.chromium.new_context(
             viewport={"width": width, "height": height},
             color_scheme=scheme,
@@ -108,7 +110,9 @@ class Browser:
         context.set_default_timeout(WITHIN_MS)
         try:
             opened = OpenedPage(context.new_page(), self.folder)
-            opened.page.goto(path.resolve().as_uri())
+            if before:
+                opened.page.add_init_script(f"({before})()")
+            opened.page.goto(path.resolve().as_uri() + hash)
             if script:
                 opened.wait_until_drawn()
             yield opened

@@ -115,7 +115,9 @@ def nuclei(names: tuple[str, ...]) -> Section:
         reference_id=np.array(["1", "2", names[0], ""]),
         prediction_id=np.array(["1", "2", "", "3"]),
     )
-    (section,) = browser_section([TeamNuclei("", table, {})])
+    (section,) = browser_section(
+        [TeamNuclei("", table, {})], {"name": "iou_above", "rule": "iou_above", "threshold": 0.5}
+    )
     return section
 
 

@@ -696,7 +696,11 @@ def test_the_page_shows_scores_then_images_from_the_worst_on_their_tissue(browse
     with browser.open(path, width=1440) as opened:
         assert opened.page.locator(".subtitle").inner_text() == "2 models, 3 images"
         words = opened.page.locator(".case-view figcaption").all_inner_texts()
-        assert words == [f"image_{image}, {model}" for image in (2, 1, 0) for model in ("good", "poor")]
+        assert [text.split(",")[0] for text in words] == ["good", "poor"] * 3
+        scores = [float(text.split(", PQ ")[1]) for text in words]
+        assert scores[::2] == [1, 1, 1] and scores[1::2] == sorted(scores[1::2]) < [1, 1, 1]
+        names = opened.page.locator(".case-view .name").all_inner_texts()
+        assert names == ["image_2", "image_1", "image_0"]
         data = json.loads(opened.page.locator("#page_browser").text_content())
         assert [len(case["windows"]) for case in data["cases"]] == [1, 1, 1]  # the tissue
         first = opened.page.locator("#compared-scores tbody tr").first
@@ -704,7 +708,7 @@ def test_the_page_shows_scores_then_images_from_the_worst_on_their_tissue(browse
         assert first.locator("td").nth(1).inner_text().startswith("0.8")
         open_sections = opened.page.locator("main > section:not(:has(> .folded)) h2").all_inner_texts()
         assert open_sections == ["Scores", "Images"]
-        assert opened.page.evaluate("document.documentElement.scrollHeight") < 2700
+        assert opened.page.evaluate("document.documentElement.scrollHeight") < 3300
         opened.check()
 
 
@@ -714,8 +718,8 @@ def test_the_page_of_one_model_has_its_scores_and_its_images_first(browser, tmp_
     with browser.open(Path("out/compare.html").resolve(), width=390) as opened:
         assert opened.page.locator(".subtitle").inner_text() == "1 model, 1 image"
         assert opened.page.locator("main > section:not(:has(> .folded)) h2").all_inner_texts() == ["Scores", "Images"]
-        assert opened.page.locator(".case-view figcaption").all_inner_texts() == ["a"]
-        assert "wrong class" not in opened.page.locator(".legend").inner_text()
+        assert opened.page.locator(".case-view figcaption").all_inner_texts() == ["a, PQ 0.857"]
+        assert "wrong class" not in opened.page.locator(".legend").first.inner_text()
         titles = opened.page.locator("#compared-scores tbody th").all_inner_texts()
         scores = ("Detection: F1", "Detection: precision", "Detection: recall", "Matched nuclei: IoU")
         assert titles[:4] == [f"{score} ↑" for score in scores]

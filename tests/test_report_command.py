@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def of_demo(pages: Path, team: str = "finder") -> tuple[object, ...]:
 def links_of(page: Path) -> set[Path]:
     """The files that a page leads to."""
     urls = re.findall(r'<a href="([^"#][^"]*)"', page.read_text().partition("<script")[0])
-    return {(page.parent / unquote(url)).resolve() for url in urls}
+    return {(page.parent / unquote(url.partition("#")[0])).resolve() for url in urls}
 
 
 def test_every_link_leads_to_a_page_and_every_page_leads_back(pages: Path) -> None:
@@ -523,7 +523,7 @@ def test_a_nucleus_is_looked_at_by_keyboard_alone(opened: OpenedPage) -> None:
     page = opened.page
     page.locator(".card").first.focus()
     page.keyboard.press("Enter")
-    dialog = page.locator("dialog.nucleus")
+    dialog = page.locator("dialog.viewer")
     assert dialog.is_visible() and "False negative" in dialog.inner_text()
     assert dialog.locator(".where").inner_text().startswith("1 of ")
     page.keyboard.press("ArrowRight")
@@ -552,15 +552,168 @@ def test_cases_sort_and_groups_lead_to_them_and_they_to_their_nuclei(
     opened.page.locator(".browser").get_by_role("button", name="Clear").click()
 
 
+# --- in a browser: the viewer -----------------------------------------------------------------------------------------
+
+
+def case_rows(pages: Path, case: str) -> dict[str, list[Row]]:
+    """The rows of objects.csv of a case, by team."""
+    found = {}
+    for path in sorted((pages / "results").iterdir()):
+        with (path / "objects.csv").open() as stream:
+            rows = [row for row in csv.DictReader(stream) if row["rule"] == "iou_above" and row["case"] == case]
+        found[path.name] = rows
+    return found
+
+
+@pytest.fixture(scope="module")
+def viewed(chromium: Any, pages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenedPage]:
+    """The page of a case with all teams, for all tests that look at it."""
+    with Browser(chromium, tmp_path_factory.mktemp("viewed")).open(pages / "cases/P1_1.html", width=1440) as page:
+        yield page
+
+
+def drawn(opened: OpenedPage) -> str:
+    """A digest of the picture in the viewer, once it is complete."""
+    canvas = opened.page.locator("dialog.viewer canvas")
+    return str(canvas.evaluate("canvas => canvas.toDataURL()"))
+
+
+def test_layers_are_switched_by_keys(viewed: OpenedPage, pages: Path) -> None:
+    page = viewed.page
+    page.locator(".case-view canvas").first.click(position={"x": 3, "y": 250})
+    dialog = page.locator("dialog.viewer")
+    boxes = {name: dialog.locator(f".layers [name={name}]") for name in ("tissue", "reference", "classes", "model")}
+    assert [box.is_checked() for box in boxes["model"].all()] == [True, False, False]
+    pictures = [drawn(viewed)]
+    for key in ("r", "1", "2", "3", "c"):
+        page.keyboard.press(key)
+        pictures.append(drawn(viewed))
+    assert [box.is_checked() for box in boxes["model"].all()] == [False, True, True]
+    assert boxes["classes"].is_checked() and not boxes["reference"].is_checked() and boxes["tissue"].is_checked()
+    assert len(set(pictures)) == len(pictures)
+    dialog.locator(".classes label", has_text="Epithelial").locator("input").uncheck()
+    assert drawn(viewed) not in pictures
+    assert "namer + co @1" in dialog.locator(".layers").inner_text() and viewed.violations() == []
+    page.keyboard.press("Escape")
+    dialog.wait_for(state="hidden")
+    assert page.locator(".form-place form").count() == 1 and "#" not in page.url
+
+
+def test_the_picture_is_moved_and_enlarged_by_mouse_and_keys(viewed: OpenedPage) -> None:
+    page = viewed.page
+    page.get_by_role("button", name="Open the viewer").click()
+    stage = page.locator("dialog.viewer canvas")
+
+    def view() -> list[float]:
+        return [float(number) for number in str(stage.get_attribute("data-turn")).split(" ")[-3:]]
+
+    x, y, scale = view()
+    page.keyboard.press("+")
+    assert view()[2] == pytest.approx(1.5 * scale)
+    page.keyboard.press("0")
+    assert view() == [x, y, scale]
+    box = stage.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 400, box["y"] + 300)
+    under = [x + 400 / scale, y + 300 / scale]
+    page.mouse.wheel(0, -400)
+    page.wait_for_function(f"!document.querySelector('dialog canvas').dataset.turn.endsWith(' {scale:g}')")
+    left, top, larger = view()
+    assert larger > 2 * scale and [left + 400 / larger, top + 300 / larger] == pytest.approx(under)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 500, box["y"] + 320, steps=4)
+    page.mouse.up()
+    assert view()[:2] == pytest.approx([left - 100 / larger, top - 20 / larger])
+    page.keyboard.press("Shift+ArrowRight")
+    assert view()[0] == pytest.approx(left - 20 / larger)
+    page.get_by_role("button", name="Close").click()
+
+
+def test_a_link_leads_to_its_nucleus_and_says_why_it_is_not_matched(pages: Path, browser: Browser) -> None:
+    (row, *_) = [
+        row for row in case_rows(pages, "P1_1")["outliner"] if row["outcome"] == "missed" and row["nearest_id"]
+    ]
+    given = urlencode({"case": "P1_1", "nucleus": row["reference_id"], "model": "outliner"})
+    with browser.open(pages / "cases/P1_1.html", hash=f"#{given}") as opened:
+        dialog = opened.page.locator("dialog.viewer")
+        assert row["reference_id"] in dialog.locator(".side > dl").inner_text()
+        words = dialog.locator(".why").inner_text()
+        assert words.startswith("False negative") and f"{row['nearest_id']}," in words
+        assert f"{float(row['nearest_distance_px']):.1f} px" in words and "needs an IoU above 0.5" in words
+        assert f"matched to {'reference nucleus ' + row['taken_by'] if row['taken_by'] else 'nothing'}" in words
+        opened.page.keyboard.press("ArrowRight")
+        address = opened.page.url
+        assert f"#{given}" not in address and "#case=P1_1&nucleus=" in address
+        assert address.endswith(str(dialog.locator(".link").get_attribute("href")))
+        shown = dialog.locator(".side > dl").inner_text()
+        opened.page.goto("about:blank")
+        opened.page.goto(address)
+        opened.wait_until_drawn()
+        assert dialog.locator(".side > dl").inner_text() == shown and opened.errors == []
+
+
+def test_nuclei_that_one_team_found_and_another_did_not(viewed: OpenedPage, pages: Path) -> None:
+    rows = case_rows(pages, "P1_1")
+    found = {team: {row["reference_id"]: row["outcome"] for row in of_team} for team, of_team in rows.items()}
+    expected = {id for id, outcome in found["finder"].items() if outcome == "matched"}
+    expected &= {id for id, outcome in found["outliner"].items() if outcome == "missed"}
+    page = viewed.page
+    page.get_by_role("button", name="Open the viewer").click()
+    form = page.locator("dialog.viewer form")
+    page.locator("dialog.viewer .filter summary").click()
+    form.locator("[name=by]").select_option(label="finder")
+    form.locator("[name=not]").select_option(label="outliner")
+    where = page.locator("dialog.viewer .where")
+    assert where.inner_text() == f"1 of {len(expected)}" and len(expected) > 3
+    assert [box.is_checked() for box in page.locator("dialog [name=model]").all()] == [True, False, True]
+    seen = set()
+    page.locator("dialog canvas").focus()
+    for _ in expected:
+        seen.add(page.locator("dialog .side > dl dd").nth(2).inner_text().split(" · ")[0])
+        page.keyboard.press("ArrowRight")
+    assert seen == expected
+    form.get_by_role("button", name="Clear").click()
+    page.locator(".viewer .where", has_text=f"1 of {len(expected)}").wait_for(state="detached")
+    form.locator("[name=id]").fill(min(expected))
+    page.locator(".viewer .where", has_text="of").wait_for()
+    of_id = [
+        row for team in rows.values() for row in team if min(expected) in (row["reference_id"], row["prediction_id"])
+    ]
+    assert where.inner_text() == f"1 of {len(of_id)}"
+    page.get_by_role("button", name="Close").click()
+    page.locator(".browser").get_by_role("button", name="Clear").click()
+
+
+def test_cases_are_turned_by_keys_and_kinds_are_those_of_objects_csv(opened: OpenedPage, rows: list[Row]) -> None:
+    page = opened.page
+    page.get_by_role("button", name="Open the viewer").click()
+    dialog, names = page.locator("dialog.viewer"), sorted({row["case"] for row in rows})
+    assert dialog.locator(".why").inner_text() == names[0]
+    errors = sum(state_of(row) != "matched" for row in rows if row["case"] == names[0])
+    assert f"{errors} errors" in dialog.locator(".side > dl").inner_text()
+    page.keyboard.press("]")
+    assert dialog.locator(".why").inner_text() == names[1]
+    page.keyboard.press("[")
+    page.keyboard.press("[")
+    assert dialog.locator(".why").inner_text() == names[-1] and dialog.locator("select").first.input_value() == "7"
+    page.keyboard.press("Escape")
+    form = page.locator(".browser form")
+    for kind in ("split", "poor outline"):
+        number = sum(row["kind"] == kind.replace(" ", "_") for row in rows)
+        if number:
+            form.locator("[name=state]").select_option(kind)
+            assert found(opened) == number
+    form.get_by_role("button", name="Clear").click()
+
+
 WATCH_LINES = """() => {
-  const canvas = CanvasRenderingContext2D.prototype, {beginPath, moveTo, lineTo} = canvas;
-  let last = null;
+  const path = Path2D.prototype, {moveTo, lineTo} = path;
+  const last = new WeakMap();
   window.lines = [];
-  canvas.beginPath = function () { last = null; return beginPath.call(this); };
-  canvas.moveTo = function (x, y) { last = [x, y]; return moveTo.call(this, x, y); };
-  canvas.lineTo = function (x, y) {
-    if (last) lines.push([...last, x, y]);
-    last = [x, y];
+  path.moveTo = function (x, y) { last.set(this, [x, y]); return moveTo.call(this, x, y); };
+  path.lineTo = function (x, y) {
+    if (last.has(this)) lines.push([...last.get(this), x, y]);
+    last.set(this, [x, y]);
     return lineTo.call(this, x, y);
   };
 }"""
@@ -578,9 +731,7 @@ def test_no_line_joins_the_parts_of_a_nucleus(tmp_path: Path, browser: Browser) 
     assert called("compare", *sides, "--save-challenge", kept) == 0
     where = ("--challenge", kept, "--submission", kept / "submissions/prediction", "--output", tmp_path / "results")
     assert called("score", *where, "--report") == 0
-    with browser.open(tmp_path / "results/report.html") as opened:
-        opened.page.evaluate(WATCH_LINES)
-        opened.page.locator(".browser form [name=state]").select_option(index=0)
+    with browser.open(tmp_path / "results/report.html", before=WATCH_LINES) as opened:
         opened.page.wait_for_function("lines.length > 0")
         opened.page.wait_for_timeout(200)
         lines = opened.page.evaluate("lines")

@@ -34,6 +34,7 @@ def squares(*places: tuple[int, int, int, int]):
 
 REFERENCE = squares((2, 2, 6, 1), (2, 20, 8, 2), (20, 2, 10, 1), (20, 30, 5, 3))
 PREDICTION = squares((2, 2, 6, 1), (2, 20, 7, 2), (20, 2, 10, 2), (30, 45, 5, 1))
+IOU = {"name": "iou_above", "rule": "iou_above", "threshold": 0.5}
 Documents = tuple[dict[str, Any], dict[str, Any]]
 
 
@@ -287,10 +288,10 @@ def test_what_is_lost_is_what_the_pixels_say() -> None:
 
 def test_of_many_nuclei_those_that_lost_most_are_kept_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nucleus_browser, "NUCLEI_UP_TO", 3)
-    block = browser_of([TeamNuclei("", nuclei_of(reference_area=np.array([5.0, 50, 7, 70, 9])), {})])
+    block = browser_of([TeamNuclei("", nuclei_of(reference_area=np.array([5.0, 50, 7, 70, 9])), {})], IOU)
     assert block.data["columns"]["loss"] == [50, 70, 9]
     assert block.note == "The 3 of 5 nuclei that lost most are here."
-    assert browser_section([TeamNuclei("", nuclei_of(outcome=np.empty(0, np.int64)), {})]) == []
+    assert browser_section([TeamNuclei("", nuclei_of(outcome=np.empty(0, np.int64)), {})], IOU) == []
 
 
 def test_cases_whose_outlines_have_no_room_are_not_drawn_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,10 +300,10 @@ def test_cases_whose_outlines_have_no_room_are_not_drawn_and_it_is_said(monkeypa
     nuclei = nuclei_of(reference_area=np.arange(5.0) + 1, cases=("a", "b"), case=np.array([0, 0, 1, 1, 1]))
     windows, outline = (Window(0, 0, 9, 9, 1, b"x"),), "1 0 2 1 -1 1 -1 2"
     scenes = {
-        name: Scene(name, (9, 9), windows, True, (outline,) * many, ("",) * many, ("missed",) * many)
-        for name, many in (("a", 2), ("b", 3))
+        name: Scene(name, (9, 9), windows, True, (outline,) * many, ("",) * many) for name, many in (("a", 2), ("b", 3))
     }
-    block = browser_of([TeamNuclei("", nuclei, scenes)])
+    block = browser_of([TeamNuclei("", nuclei, scenes)], IOU)
+    assert block.data["outlines"] == ["", outline]
     assert [bool(text) for text in block.data["columns"]["reference"]] == [True, True, False, False, False]
     assert [(case["size"], len(case["windows"])) for case in block.data["cases"]] == [([9, 9], 1), (None, 0)]
     assert block.note == "The first 1 of 2 cases are drawn; the others stand in the tables."

@@ -25,7 +25,7 @@ from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.report import submission
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page, standing_of
-from evaluation.report.nuclei import OUTCOMES, NucleusTable, TeamNuclei, browser_section
+from evaluation.report.nuclei import OUTCOMES, NucleusTable
 from evaluation.report.page import Cell, Page, Section, Text, Value, document_page
 from evaluation.report.pictures import Scene, SecondPass, find_images, illustrate_cases
 from evaluation.report.plots import RESULTS_UP_TO
@@ -254,6 +254,10 @@ def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
         prediction_area=numbers_of(chosen.cells(chosen.need("prediction_area_px"))),
         reference_id=texts("reference_id"),
         prediction_id=texts("prediction_id"),
+        reasons={
+            **{name: texts(name) for name in ("kind", "nearest_id", "taken_by")},
+            **{name: numbers_of(chosen.cells(chosen.need(name))) for name in ("nearest_iou", "nearest_distance_px")},
+        },
     )
 
 
@@ -370,13 +374,14 @@ def _case_page(case: str, teams: Mapping[str, _TeamCases], first: ResultDocument
     table = table_of("teams", f"All teams on case {case}", titles, rows, help=submission.SCORES_OF_UNITS)
     sections = [Section("scores", "Scores", (table,), best)]
     empty = "No nucleus is known here, neither of the reference nor of a team."
-    sections += browser_section(
-        [
-            TeamNuclei(name, read.nuclei.of_case(case), {case: read.scenes[case]} if case in read.scenes else {})
-            for name, read in teams.items()
-            if read.nuclei is not None
-        ]
-    ) or [Section("nuclei", "Nuclei", (Text((empty,)),))]
+    of_teams = {
+        name: ([read.units[case]], read.nuclei.of_case(case), {case: read.scenes[case]} if case in read.scenes else {})
+        for name, read in teams.items()
+        if read.nuclei is not None
+    }
+    sections += submission.nuclei_section(first, of_teams) if of_teams else []
+    if len(sections) == 1:
+        sections.append(Section("nuclei", "Nuclei", (Text((empty,)),)))
     subtitle = str(first.metrics["challenge"]["name"])
     page = document_page("", first.metrics, sections, subtitle=subtitle, title=f"Case {case}")
     return replace(page, pages=back(1), links={name: f"../{url}" for name, url in links.items()})
@@ -390,10 +395,11 @@ def _case_list(cases: list[str], teams: Mapping[str, _TeamCases], first: ResultD
     for case in cases:
         known = [value for read in teams.values() if (value := read.units[case].value(score)) is not None]
         ends = [float(np.median(known)), way(known)] if known else [None, None]
-        rows.append([Cell(case, page=f"cases/{in_url(case)}.html"), *ends])
+        page = f"cases/{in_url(case)}.html"
+        rows.append([Cell(case, page=page), *ends, Cell("open", page=f"{page}#case={in_url(case)}")])
     note = f"The {len(cases)} of {len(first.cases):,} cases that the first team finds hardest have a page." * (
         len(cases) < len(first.cases)
     )
     caption = "Cases, each with a page of all teams"
-    table = table_of("case-pages", caption, ["case", f"median {title}", f"worst {title}"], rows, note=note)
+    table = table_of("case-pages", caption, ["case", f"median {title}", f"worst {title}", "viewer"], rows, note=note)
     return Section("case-list", "Cases", (table,), folded=True)

@@ -36,7 +36,7 @@ def page_html(page: Page) -> str:
         require_extra("matplotlib")
     widgets = [block for section in page.sections for block in section.blocks if isinstance(block, Widget)]
     names = ["style.css", "page.js", *["browser.js"] * len(widgets)]
-    style, *scripts = ((TEMPLATES / name).read_text(encoding="utf-8") for name in names)
+    style, *scripts = (_compact((TEMPLATES / name).read_text(encoding="utf-8")) for name in names)
     return environment.get_template("page.html.j2").render(
         page=page,
         anchors=_collect_anchors(page),
@@ -85,6 +85,16 @@ def _load_environment() -> Environment:
         "LONG_TABLE": LONG_TABLE,
     }
     return environment
+
+
+def _compact(text: str) -> str:
+    """Leave out the indentation, the empty lines and the lines of comments of a script or style sheet.
+
+    >>> _compact("{\\n  // why\\n\\n  a();\\n}")
+    '{\\na();\\n}'
+    """
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith(("// ", "/** ", "/* ")))
 
 
 # --- safety -----------------------------------------------------------------------------------------------------------

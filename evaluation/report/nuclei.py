@@ -17,6 +17,7 @@ from evaluation.findings import counted
 from evaluation.report.figures import series_colour
 from evaluation.report.page import Axis, Block, Dot, Figure, Section, Series, Table, Text, Value, Widget
 from evaluation.report.pictures import Scene
+from evaluation.report.reasons import rule_in_words
 from evaluation.report.result import ResultDocuments
 from evaluation.report.tables import in_percent, table_of
 from nuclei_metrics.model import Float64, Int64, MatchCounts
@@ -36,6 +37,7 @@ class NucleusTable:
     cases            names; ``case`` int64 (R,) is an index in them. This and what follows is for the browser
     prediction_class, prediction_area   as those of the reference
     reference_id, prediction_id         texts, object (R,)
+    reasons          the columns of objects.csv that say why a nucleus is not matched, (R,) each; may be empty
     """
 
     outcome: Int64
@@ -49,6 +51,7 @@ class NucleusTable:
     prediction_area: Float64 = field(default_factory=lambda: np.empty(0))
     reference_id: npt.NDArray[np.object_] = field(default_factory=lambda: np.empty(0, object))
     prediction_id: npt.NDArray[np.object_] = field(default_factory=lambda: np.empty(0, object))
+    reasons: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def of_case(self, name: str) -> NucleusTable:
         """The rows of one case."""
@@ -57,9 +60,10 @@ class NucleusTable:
         chosen: dict[str, Any] = {
             key: column[rows] for key, column in columns.items() if isinstance(column, np.ndarray)
         }
-        measures = {key: values[rows] for key, values in self.measures.items()}
+        for key in ("measures", "reasons"):
+            chosen[key] = {name: values[rows] for name, values in columns[key].items()}
         chosen["case"] = np.zeros(len(rows), np.int64)
-        return replace(self, **chosen, measures=measures, cases=(name,))
+        return replace(self, **chosen, cases=(name,))
 
 
 def _disc_iou(area: Float64 | np.float64) -> Float64:
@@ -232,23 +236,33 @@ LEAD = (
 
 @dataclass(frozen=True, slots=True)
 class TeamNuclei:
-    """The nuclei of a submission and, by the name of the case, what is drawn of them."""
+    """The nuclei of a submission and, by the name of the case, what is drawn of them, and its main score."""
 
     name: str
     nuclei: NucleusTable
     scenes: Mapping[str, Scene]
+    scores: Mapping[str, float | None] = field(default_factory=dict)
 
 
-def browser_section(teams: Sequence[TeamNuclei]) -> list[Section]:
+def browser_section(teams: Sequence[TeamNuclei], rule: Mapping[str, Any], *, score: str = "") -> list[Section]:
     """The section with the browser; nothing if no nucleus is known."""
     if not any(len(team.nuclei.case) for team in teams):
         return []
-    return [Section("browser-section", PAGE_TITLE, (browser_of(teams),), LEAD)]
+    return [Section("browser-section", PAGE_TITLE, (browser_of(teams, rule, score=score),), LEAD)]
 
 
-def browser_of(teams: Sequence[TeamNuclei], *, order: Sequence[str] = (), overview: int = 0) -> Widget:
+def browser_of(
+    teams: Sequence[TeamNuclei],
+    rule: Mapping[str, Any],
+    *,
+    score: str = "",
+    order: Sequence[str] = (),
+    overview: int = 0,
+) -> Widget:
     """The nuclei of one submission or more as data. Rows stay in the order of objects.csv.
 
+    rule      the first matching rule, as in the resolved rules
+    score     title of the main score
     order     names of cases, those that come first
     overview  how many of these are drawn as a whole before one is chosen
     """
@@ -278,8 +292,13 @@ def browser_of(teams: Sequence[TeamNuclei], *, order: Sequence[str] = (), overvi
         "teams": [team.name for team in teams] if len(teams) > 1 else [],
         "overview": overview,
         "classes": list(teams[0].nuclei.classes),
-        "cases": [_case_entry(name, of_case) for name, of_case in scenes.items()],
-        "columns": {key: plain_values(values) for key, values in columns.items()},
+        "score": score,
+        "rule": {"words": rule_in_words(rule), "threshold": rule.get("threshold")},
+        "cases": [
+            {**_case_entry(name, of_case), "scores": [team.scores.get(name) for team in teams]}
+            for name, of_case in scenes.items()
+        ],
+        **_packed_columns(columns),
     }
     return Widget(data, f"{counted(len(rows), 'nucleus', 'nuclei')} to look through", " ".join(thinned))
 
@@ -302,12 +321,12 @@ def _browser_columns(team: TeamNuclei, index: int, cases: Mapping[str, int]) -> 
     is_pair = nuclei.outcome == 0
     state = np.choose(nuclei.outcome, [MATCHED, MISSED, SPURIOUS])
     state[is_pair & (nuclei.reference_class != nuclei.prediction_class)] = WRONG_CLASS
-    texts = {key: np.full(number, "", object) for key in ("reference", "prediction", "kind")}
+    texts = {key: np.full(number, "", object) for key in ("reference", "prediction")}
     for at, name in enumerate(nuclei.cases):
         rows = np.flatnonzero(nuclei.case == at)
-        if (scene := team.scenes.get(name)) is not None and len(scene.kinds) == len(rows):
+        if (scene := team.scenes.get(name)) is not None and len(scene.reference) == len(rows):
             texts["reference"][rows], texts["prediction"][rows] = scene.reference, scene.prediction
-            texts["kind"][rows] = scene.kinds
+    nothing = {"kind": "", "nearest_id": "", "taken_by": "", "nearest_iou": math.nan, "nearest_distance_px": math.nan}
     return {
         "team": np.full(number, index),
         "case": np.array([cases[name] for name in nuclei.cases], np.int64)[nuclei.case],
@@ -320,7 +339,37 @@ def _browser_columns(team: TeamNuclei, index: int, cases: Mapping[str, int]) -> 
         "loss": lost_px(nuclei, state),
         "reference_id": nuclei.reference_id,
         "prediction_id": nuclei.prediction_id,
+        **{key: nuclei.reasons.get(key, np.full(number, empty)) for key, empty in nothing.items()},
         **texts,
+    }
+
+
+_OF_UNMATCHED = ("nearest_id", "nearest_iou", "nearest_distance_px", "taken_by")
+
+
+def _packed_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Pack the columns of all rows: what repeats stands once.
+
+    runs      team, case and number of rows that follow each other
+    outlines  texts; ``columns`` have their places. The first one is none
+    kinds     words; ``columns`` have their places
+    why       the best candidates of rows without a match, by ``row``
+    """
+    packed = {key: values for key, values in columns.items() if key not in ("team", "case", *_OF_UNMATCHED)}
+    starts = np.flatnonzero(np.diff(columns["team"], prepend=-1) | np.diff(columns["case"], prepend=-1))
+    numbers = np.diff(starts, append=len(columns["case"]))
+    outlines: dict[str, int] = {"": 0}
+    for side in ("reference", "prediction"):
+        packed[side] = np.array([outlines.setdefault(text, len(outlines)) for text in columns[side].tolist()], np.int64)
+    kinds, packed["kind"] = np.unique(columns["kind"].astype(str), return_inverse=True)
+    alone = np.flatnonzero((columns["state"] >= MISSED) & (columns["nearest_id"] != ""))
+    why = {key: plain_values(columns[key][alone]) for key in _OF_UNMATCHED}
+    return {
+        "runs": np.stack([columns["team"][starts], columns["case"][starts], numbers], axis=1).tolist(),
+        "outlines": list(outlines),
+        "kinds": [kind.replace("_", " ") for kind in kinds.tolist()],
+        "why": {"row": alone.tolist(), **why},
+        "columns": {key: plain_values(values) for key, values in packed.items()},
     }
 
 

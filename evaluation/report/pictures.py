@@ -110,7 +110,6 @@ class Scene:
     windows    the whole case, or parts of it; the tissue of either may be reduced
     is_whole   whether it is the whole case
     reference, prediction  outlines as ``outline_texts`` writes them; "": no such nucleus, or not inside the windows
-    kinds      of errors, as in ``metrics.errors``
     findings   why the tissue is not shown
     """
 
@@ -120,7 +119,6 @@ class Scene:
     is_whole: bool
     reference: tuple[str, ...]
     prediction: tuple[str, ...]
-    kinds: tuple[str, ...]
     findings: tuple[Finding, ...] = ()
 
 
@@ -135,8 +133,6 @@ def scene_of(judged: JudgedCase, image: Path | None, pixels: int) -> Scene:
         chosen = np.ones(len(side), np.bool_) if is_whole else _inside_windows(side, windows)
         own = [*outline_texts(side, chosen), ""]  # the last one stands for no nucleus
         texts.append(tuple(own[number] for number in index.tolist()))
-    kind = np.where(rows[0] >= 0, np.append(judged.kinds.reference, 0)[rows[0]], 0)
-    kind = np.where(rows[0] >= 0, kind, np.append(judged.kinds.prediction, 0)[rows[1]])
     findings = []
     try:
         with nullcontext() if image is None else open_tissue(image) as tissue:
@@ -154,7 +150,6 @@ def scene_of(judged: JudgedCase, image: Path | None, pixels: int) -> Scene:
         is_whole=is_whole,
         reference=texts[0],
         prediction=texts[1],
-        kinds=tuple(KINDS[code] for code in kind.tolist()),
         findings=tuple(findings),
     )
 

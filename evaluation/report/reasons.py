@@ -82,7 +82,7 @@ def _reason_of(row: _Row, rows: Sequence[_Row], rule: Mapping[str, Any], place: 
         words[0] += f" to {_nucleus(row, other)}" + (f", IoU {float(row['iou']):.3f}." if row.get("iou") else ".")
         if row["kind"] == "wrong_class":
             words.append("The classes differ, so it counts as a wrong class.")
-        return " ".join([*words, f"{_rule_in_words(rule)}."])
+        return " ".join([*words, f"{rule_in_words(rule)}."])
     words[0] += "."
     if not row["nearest_id"]:
         return " ".join([*words, f"There is no {_WORDS_OF_SIDES[other]} in this case."])
@@ -96,7 +96,7 @@ def _reason_of(row: _Row, rows: Sequence[_Row], rule: Mapping[str, Any], place: 
         words.append(f"{taken}{by}.")
     else:
         words.append("That is matched to nothing.")
-    words.append(f"{_rule_in_words(rule)}{_lacking(row, found, rule, side, iou, distance)}.")
+    words.append(f"{rule_in_words(rule)}{_lacking(row, found, rule, side, iou, distance)}.")
     words.append(f"Kind of error: {_WORDS_OF_KINDS.get(row['kind'], row['kind'])}.")
     return " ".join(words)
 
@@ -106,7 +106,7 @@ def _nucleus(row: _Row, side: str) -> str:
     return f"{_WORDS_OF_SIDES[side]} {quote(row[f'{side}_id'])} ({row[f'{side}_class']}{area})"
 
 
-def _rule_in_words(rule: Mapping[str, Any]) -> str:
+def rule_in_words(rule: Mapping[str, Any]) -> str:
     words = f"The rule {quote(rule['name'])}"
     if rule.get("threshold") is not None:
         words += f" needs an IoU above {rule['threshold']:g}"

@@ -77,7 +77,7 @@ def submission_page(read: ReadResult, *, title: str = "Result of a submission", 
     result, nuclei = read.result, read.nuclei
     has_details = result.details is not None
     sections = [_answer_section(result, read.costs, standing), *_findings_section(result, read.pictures)]
-    sections += browser_section([TeamNuclei("", nuclei, read.pictures.scenes)]) if nuclei is not None else []
+    sections += [] if nuclei is None else nuclei_section(result, {"": (result.cases, nuclei, read.pictures.scenes)})
     sections += _class_section(result, folded=nuclei is not None)
     behind = _case_section(result) if has_details else []
     behind += [size_section(nuclei)] if nuclei is not None else []
@@ -89,6 +89,18 @@ def submission_page(read: ReadResult, *, title: str = "Result of a submission", 
     sections.sort(key=lambda section: section.folded)
     subtitle = str(result.metrics["challenge"]["name"])
     return document_page("", result.metrics, sections, subtitle=subtitle, title=title)
+
+
+def nuclei_section(
+    first: ResultDocuments, teams: Mapping[str, tuple[Sequence[Unit], NucleusTable, Mapping[str, Scene]]]
+) -> list[Section]:
+    """The section with the browser of one submission or more: the cases, nuclei and scenes of each, by its name."""
+    score = main_score(first)
+    entries = [
+        TeamNuclei(name, nuclei, scenes, {unit.name: unit.value(score) for unit in units})
+        for name, (units, nuclei, scenes) in teams.items()
+    ]
+    return browser_section(entries, first.rules["matching"]["rules"][0], score=metric_title(score))
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------
@@ -500,15 +512,21 @@ def _image_sections(
     order = sorted(means, key=lambda image: _badness(score, means[image], image))
     title, is_bar = metric_title(score), not is_lower_better(score)
     rows: list[list[Value]] = [
-        [image, *(bar_cell(of_model[image], is_bar=is_bar) for of_model in values.values())] for image in order
+        [Cell(image, anchor="browser"), *(bar_cell(of_model[image], is_bar=is_bar) for of_model in values.values())]
+        for image in order
     ]
     caption = f"{title} of each image, the worst first"
     table = table_of("images", caption, ["image", *results], rows, help={}, rest="images of details.json")
-    teams = [TeamNuclei(name, table, scenes.get(name, {})) for name, table in nuclei.items() if table is not None]
+    teams = [
+        TeamNuclei(name, table, scenes.get(name, {}), values[name])
+        for name, table in nuclei.items()
+        if table is not None
+    ]
     if not any(len(one.nuclei.case) for one in teams):
         return [Section("image-section", "Images", (table,))]
-    lead = f"From the worst to the best {title}. A click on a nucleus shows it larger."
-    drawn = browser_of(teams, order=order, overview=max(1, PICTURES_UP_TO // len(results)))
+    lead = f"From the worst to the best {title}. A click on an image opens it in the whole window."
+    rule, overview = first.rules["matching"]["rules"][0], max(1, PICTURES_UP_TO // len(results))
+    drawn = browser_of(teams, rule, score=title, order=order, overview=overview)
     return [
         Section("image-section", "Images", (drawn,), lead),
         Section("image-table", "Scores of each image", (table,), folded=True),

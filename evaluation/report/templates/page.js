@@ -160,11 +160,11 @@
     figure.querySelector(".plot").after(actions);
   }
 
-  // --- tables wider than their place say so at their right end ---
+  // --- tables and plots wider than their place say so at their right end ---
 
   const hint = (part) => part.classList.toggle("more", part.scrollLeft + part.clientWidth < part.scrollWidth - 2);
   const widths = new ResizeObserver((entries) => entries.forEach(({ target }) => hint(target)));
-  for (const part of document.querySelectorAll(".scroll")) {
+  for (const part of document.querySelectorAll(".scroll, .plot")) {
     part.addEventListener("scroll", () => hint(part), { passive: true });
     widths.observe(part);
   }
