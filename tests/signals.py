@@ -22,6 +22,7 @@ from typing import Any
 
 HELD = Path(__file__).with_name("held.py")
 LEFT_SECONDS = 60.0
+PIPES = "pipes that a process holds open"  # who reads the output of the program would wait
 SECONDS = 600.0  # for what never ends; no run is decided by a busy machine
 SIGNALS = ("TERM", "INT", "KILL")
 IN_MAIN = ("imports", "unpacking", "summary", "writing")
@@ -47,7 +48,7 @@ class Run:
 
 @dataclass(frozen=True)
 class End:
-    """``code`` None: it did not end. ``left``: processes that are still there long after it."""
+    """``code`` None: it did not end. ``left``: processes that are still there long after it, and ``PIPES``."""
 
     code: int | None
     last: str
@@ -79,8 +80,8 @@ def ended(run: Run, challenge: Path, submission: Path, scratch: Path) -> End:
     paths = ["--challenge", challenge, "--submission", submission, "--output", output, "--quiet"]
     asked = ["--workers", run.workers] if run.workers else []
     command = [sys.executable, HELD, run.phase, mark, "score", *paths, *asked]
-    with (scratch / "err").open("w+") as err:
-        process = subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL, stderr=err, start_new_session=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*map(str, command)], text=True, start_new_session=True, **pipes) as process:
         try:
             held = wait_for(mark, process)
             target = {"watcher": process.pid, "main": main_of(held, process.pid), "worker": held}[run.to]
@@ -94,11 +95,19 @@ def ended(run: Run, challenge: Path, submission: Path, scratch: Path) -> End:
         for pid in left:
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
-        process.wait()
-        err.seek(0)
-        lines = [line for line in err.read().splitlines() if line.strip()]
+        lines, are_open = read_to_the_end(process)
     names = sorted(path.name for path in output.iterdir())
-    return End(code, lines[-1] if lines else "", names, left)
+    return End(code, lines[-1] if lines else "", names, left + [PIPES] * are_open)
+
+
+def read_to_the_end(process: subprocess.Popen[str]) -> tuple[list[str], bool]:
+    """The lines on stderr, and whether somebody holds the pipes open although the program has ended."""
+    try:
+        return [line for line in process.communicate(timeout=LEFT_SECONDS)[1].splitlines() if line.strip()], False
+    except subprocess.TimeoutExpired:
+        for pipe in filter(None, (process.stdout, process.stderr)):
+            pipe.close()
+        return [], True
 
 
 def wait_for(mark: Path, process: subprocess.Popen[Any]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import tomllib
@@ -20,6 +21,7 @@ from evaluation.board.rules import parse_settings
 from evaluation.challenge import preset_names, preset_text, read_cases
 from evaluation.challenge.formats import FORMATS, faults_of
 from evaluation.commands.main import run
+from evaluation.commands.screen import wrapped
 from evaluation.findings import Finding, did_you_mean, quote, render_findings, render_summary
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.platform.kit import example_files, write_kit
@@ -247,7 +249,7 @@ def test_the_summary_fits_the_line_that_the_platform_shows():
     for number in (1, 3, 40):
         findings = [Finding("invalid-rule", "x" * 100, "got", f"rule {n}", "y" * 90) for n in range(number)]
         summary = render_summary(findings, intro="Submission rejected:")
-        assert len(summary) <= 1000
+        assert len(summary) <= 400
         assert "\n" not in summary
         assert summary.startswith(f"Submission rejected: [invalid-rule] {'x' * 100}: got; expected rule 0. {'y' * 90}")
         rest = {1: "", 3: " And 2 more kinds of problem: see the lines above."}
@@ -263,7 +265,23 @@ def test_a_summary_has_the_most_important_fault_whole_with_one_place_if_it_is_lo
         f"Submission rejected: [unknown-case] '0/{'x' * 100}' and 6 more: got 0; expected a case. Rename it. "
         "And 2 more kinds of problem: 'evaluation validate' lists them."
     )
-    assert len(render_summary([finding("x" * 5000)], intro="Submission rejected:")) <= 1000
+
+
+def test_a_summary_is_bounded_whatever_the_names_and_says_where_the_rest_is():
+    where = ", ".join(f"'{letter * 119}'" for letter in "abc")
+    long = [Finding("unknown-case", where, "no case", "a case", "Rename it.")]
+    short = ", ".join(f"'{letter * 26}…{letter * 14}'" for letter in "abc")
+    summary = render_summary(long, intro="Submission rejected:")
+    assert summary == f"Submission rejected: [unknown-case] {short}: no case; expected a case. Rename it."
+    alone, together = (
+        render_summary([finding("word " * 1000), *others], intro="Submission rejected:") for others in ([], long)
+    )
+    assert 390 < len(alone) <= 400 and alone.endswith("word word … And details: see the lines above.")
+    assert len(together) <= 400 and together.endswith(" And 1 more kind of problem: see the lines above.")
+
+
+def test_no_line_is_longer_than_readers_of_logs_take():
+    assert wrapped("µ" * 1_000_000, io.StringIO()) == "µ" * 16_383 + "…"
 
 
 def test_names_of_strangers_are_printed_without_control_characters():

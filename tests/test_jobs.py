@@ -264,15 +264,61 @@ def test_a_list_that_the_platform_does_not_write_is_the_participants(tmp_path, f
         }
 
 
-def test_a_list_of_jobs_in_a_zip_is_the_participants(tmp_path):
-    """inputs.json, which the platform writes, says what kind of phase it is."""
-    write(tmp_path, BOTH[:1], *FILES_OF_BOTH)
-    for slug, is_of_participant in (("predictions-zip-file", True), ("predictions-json-file", False)):
-        (tmp_path / "inputs.json").write_text(json.dumps([{"socket": {"slug": slug}, "file": "https://x/1"}]))
-        if is_of_participant:
-            assert [finding.code for finding in find(tmp_path, make_challenge()).findings] == ["missing-case"]
-        else:
-            assert broken(tmp_path, make_challenge())[0].startswith("[missing-case] case 'b': no job")
+def write_inputs(folder: Path, slug: str) -> None:
+    """What the platform writes beside a submission: it says what kind of phase it is."""
+    (folder / "inputs.json").write_text(json.dumps([{"socket": {"slug": slug}, "file": "https://x/1"}]))
+
+
+def of_participant(folder: Path, how: str) -> Path:
+    """A list of jobs in a ZIP: unpacked on the platform, packed on a laptop."""
+    write_inputs(folder, "predictions-zip-file" if how == "unpacked" else "predictions-json-file")
+    return folder if how == "unpacked" else Path(shutil.make_archive(str(folder.parent / "packed"), "zip", folder))
+
+
+@pytest.mark.parametrize("how", ["unpacked", "packed"])
+@pytest.mark.parametrize(("jobs", "rules", "code"), [
+    (BOTH[:1], {}, "missing-case"),
+    (BOTH, {"socket": "cells"}, "missing-output"),
+    ([*BOTH, make_job("c", "job-3")], {}, "unknown-case"),
+    ([*BOTH, make_job("b", "job-3")], {}, "duplicate-case"),
+    ([TWO_INPUTS, BOTH[1]], {}, "invalid-job"),
+    ([BOTH[0], make_job("b", "job-4", [{**NUCLEI, "super_kind": "Value"}])], {}, "unsupported-output"),
+])  # fmt: skip
+def test_a_list_of_jobs_in_a_zip_is_the_participants_who_reads_no_fix_of_an_organiser(tmp_path, how, jobs, rules, code):
+    write(tmp_path / "tree", jobs, *FILES_OF_BOTH)
+    told = lines(find(of_participant(tmp_path / "tree", how), make_challenge(**rules)))
+    assert any(line.startswith(f"[{code}] ") for line in told)
+    assert "Organisers" not in "".join(told) and "Do not write predictions.json yourself." in "".join(told)
+    write_inputs(tmp_path / "tree", "predictions-json-file")
+    assert any(line.startswith(f"[{code}] ") for line in broken(tmp_path / "tree", make_challenge(**rules)))
+
+
+def test_jobs_for_a_challenge_without_a_socket_are_the_organisers_mistake(tmp_path):
+    write(tmp_path / "tree", BOTH, *FILES_OF_BOTH)
+    for slug in ("", "predictions-json-file"):  # real trees from before 2024 have no inputs.json
+        if slug:
+            write_inputs(tmp_path / "tree", slug)
+        for files in ("{case}.json", "{group}/{case}/{class}.json"):
+            assert broken(tmp_path / "tree", make_challenge(socket=None, files=files)) == [
+                "[missing-rule] challenge.toml: submission.socket: missing, and 'predictions.json' lists 2 jobs of an "
+                "algorithm phase; expected the slug of the output that contains the nuclei, here 'nuclei'. Add the "
+                "key; 'evaluation init CHALLENGE --submission predictions.json' writes all keys of an algorithm phase."
+            ]
+    for how in ("unpacked", "packed"):
+        (told,) = lines(find(of_participant(tmp_path / "tree", how), make_challenge(socket=None)))
+        assert told.startswith("[no-case-found] submission: no prediction among ") and "Organisers" not in told
+    (tmp_path / "tree" / "predictions.json").write_text("[7]")  # the platform writes no such list
+    write_inputs(tmp_path / "tree", "predictions-json-file")
+    assert lines(find(tmp_path / "tree", make_challenge(socket=None)))[0].startswith("[no-case-found] ")
+
+
+@pytest.mark.parametrize("socket", [None, "nuclei"])
+def test_an_empty_zip_is_empty_although_the_platform_writes_a_list_beside_it(tmp_path, socket):
+    write_inputs(tmp_path, "predictions-zip-file")
+    assert lines(find(tmp_path, make_challenge(socket=socket)))[0].startswith("[empty-submission] submission: no file")
+    (tmp_path / "z.txt").write_text("")
+    (told,) = lines(find(tmp_path, make_challenge(socket=socket)))
+    assert told.startswith("[no-case-found] submission: no prediction among 1 file ('z.txt'); ")
 
 
 @pytest.mark.parametrize("changes, code", [({"status": "Failed"}, "failed-job"), ({"pk": "../job-1"}, "forged-path")])
@@ -389,7 +435,7 @@ def test_what_is_no_list_of_jobs_is_told(tmp_path: Path) -> None:
     for none in (None, {}, [None]):
         assert lines(find(write(tmp_path, [{**make_job(), "outputs": none}]), make_challenge()))[0] == (
             "[invalid-job] 'predictions.json', job 'job-1': no list of outputs; expected jobs as the platform writes "
-            "them, with pk, inputs and outputs. Do not write this file yourself."
+            "them, with pk, inputs and outputs. Do not write predictions.json yourself."
         )
 
 

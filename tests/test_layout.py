@@ -169,7 +169,8 @@ LAYOUTS = [  # names, the challenge, the files that are found, and the lines or 
       "'P1_2.npy'. The pattern is '{case}.npy'; '*' stands for any name. 'P1_2.tif' is of another type: write "
       "'P1_2.npy'."]),
     ("no name at all", [], {}, {},
-     [f"[no-case-found] submission: no file; expected files like 'P1/P1_1/Epithelial/*.mat'. {PATTERN}"]),
+     ["[empty-submission] submission: no file in it; expected predictions. Check that the folder or ZIP is the right "
+      "one and that writing the predictions worked."]),
     ("all faults in one pass", ["P1/P1_1/Epithelial/1.mat", "P1/P1_1/Epithelial/2.mat", "P1/P1_1/Ephitelial/1.mat",
                                 "P9/P9_1/Epithelial/1.mat", "P2/P1_2/Epithelial/1.mat", "README.md"],
      {"missing_case": "reject"}, ["P1_1"],

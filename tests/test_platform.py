@@ -11,10 +11,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import SimpleITK
-from scipy import ndimage
+from baseline import ALGORITHM, JOB, algorithm_phase, board_with_baseline, write_jobs, write_kit_and_inputs
 
 from evaluation import score_submission
 from evaluation.challenge import Challenge
@@ -24,14 +23,8 @@ from evaluation.folders.demo import write_demo
 from evaluation.platform.job_tree import write_job_tree
 from evaluation.platform.phase import phase_of
 from evaluation.platform.wheel import WHEEL_FILE
-from evaluation.scoring.rasterise import rasterise_reference
 
 POLYGONS = {"slug": "nuclei-polygons", "kind": "Multiple polygons", "super_kind": "File"}
-JOB = {
-    "pk": "0a", "status": "Succeeded",
-    "inputs": [{"image": {"name": "P1_1.tif"}, "socket": {"slug": "he-image", "kind": "Image"}}],
-    "outputs": [{"socket": {**POLYGONS, "relative_path": "nuclei-polygons.json"}}],
-}  # fmt: skip
 MADE_NAME = "the_original_filename_of_the_file_that_was_uploaded.suffix"
 
 
@@ -49,18 +42,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     convert = ["convert", "--challenge", str(made.challenge), str(made.submissions["finder"])]
     assert run([*convert, str(folder / "polygons"), "--to", "platform"]) == 0
     return folder
-
-
-def algorithm_phase(demo: Path, folder: Path, jobs: Path | None = None) -> Path:
-    """A challenge that ``init`` makes of the demo's reference and a predictions.json; sizes are those of the demo."""
-    if jobs is None:
-        jobs = folder / "predictions.json"
-        jobs.write_text(json.dumps([JOB]))
-    challenge = folder / "challenge"
-    shutil.copytree(demo / "challenge" / "reference", challenge / "reference")
-    assert run(["init", str(challenge), "--name", "Demo", "--submission", str(jobs)]) == 0
-    shutil.copy(demo / "challenge" / "cases.csv", challenge)
-    return challenge
 
 
 @pytest.fixture
@@ -293,53 +274,19 @@ def test_the_wheel_in_a_kit_is_the_program(phase: Path, tmp_path: Path, capsys) 
         assert "Requires-Dist: pydantic>=2.10\n" in packed.read(metadata).decode()
 
 
-def picture_of(case: Any, instances: Any) -> np.ndarray:
-    """An image in the colours of H&E, with noise."""
-    flat = np.zeros(case.height * case.width, np.float64)
-    for start, stop in zip(instances.run_start, instances.run_stop, strict=True):
-        flat[start:stop] = 1
-    stained = ndimage.gaussian_filter(flat.reshape(case.shape_yx), 1)[..., None]
-    noise = np.random.default_rng(1).normal(0, 6, (*case.shape_yx, 3))
-    return np.clip(np.array([235, 190, 215]) * (1 - stained) + np.array([90, 60, 140]) * stained + noise, 0, 255)
-
-
 @pytest.mark.parametrize("kind", ["Multiple polygons", "Multiple points", "Image"])
 def test_the_example_algorithm_reads_its_input_and_its_output_is_scored(kind: str, demo: Path, tmp_path: Path) -> None:
-    jobs = tmp_path / "predictions.json"
-    described = {"slug": "nuclei", "kind": kind}
-    jobs.write_text(json.dumps([{**JOB, "outputs": [{"socket": described}]}]))
-    folder = algorithm_phase(demo, tmp_path, jobs)
-    assert run(["kit", "--challenge", str(folder), "--output", str(tmp_path / "kit")]) == 0
-    _, prepared = rasterise_reference(demo / "challenge", workers=1)
-    phase = phase_of(Challenge.load(folder)).support
-    tree, listed = tmp_path / "tree", []
-    for case, reference in prepared:
-        given, output = tmp_path / case.name / phase.inputs[0].relative_path, tree / f"pk-{case.name}" / "output"
-        given.mkdir(parents=True)
-        output.mkdir(parents=True)
-        picture = SimpleITK.GetImageFromArray(picture_of(case, reference.instances).astype(np.uint8), isVector=True)
-        picture.SetSpacing((0.00025, 0.00025))
-        SimpleITK.WriteImage(picture, str(given / "0b.mha"))
-        program = tmp_path / "kit" / "example_algorithm" / "inference.py"
-        subprocess.run([sys.executable, "-W", "error", program, tmp_path / case.name, output], check=True)
-        image = {"image": {"name": f"{case.name}.tif"}, "socket": {"slug": "he-image"}}
-        described = {"slug": "nuclei", "kind": kind, "relative_path": phase.outputs[0].relative_path}
-        listed.append({"pk": f"pk-{case.name}", "status": "Succeeded", "inputs": [image],
-                       "outputs": [{"socket": described}]})  # fmt: skip
-    (tree / "predictions.json").write_text(json.dumps(listed))
-    result = score_submission(folder, tree, workers=1)
-    assert result.value("detection.f1.pooled") > 0.5
+    """Its container is built and run by tests/container/example_algorithm.py."""
+    challenge = write_kit_and_inputs(demo, tmp_path, kind)
+    program = tmp_path / ALGORITHM / "inference.py"
+
+    def run_here(given: Path, output: Path) -> None:
+        subprocess.run([sys.executable, "-W", "error", program, given, output], check=True)
+
+    tree = write_jobs(challenge, tmp_path, run_here)
+    assert score_submission(challenge, tree, workers=1).value("detection.f1.pooled") > 0.5
     if kind == "Multiple polygons":
-        submissions = tmp_path / "submissions"
-        shutil.copytree(tree, submissions / "baseline")
-        for index, team in enumerate(("a", "b")):
-            shutil.copytree(tree, submissions / team)
-            for job in sorted(submissions.joinpath(team).glob("pk-*"))[: index + 1]:
-                (job / "output" / "nuclei.json").write_text('{"type": "Multiple polygons", "polygons": []}')
-        rules = folder / "challenge.toml"
-        rules.write_text(f'{rules.read_text()}\n[ranking]\nunranked = ["baseline"]\n')
-        command = ["leaderboard", "--challenge", folder, "--submissions", submissions, "--output", tmp_path / "board"]
-        assert run([*map(str, command), "--workers", "1"]) == 0
-        board = json.loads((tmp_path / "board" / "leaderboard.json").read_text())
-        assert {team["name"]: team["position"] for team in board["teams"]} == {"a": 1, "b": 2}
-        assert '"baseline"' in json.dumps(board)  # shown without a rank
+        board = board_with_baseline(demo, tmp_path, challenge, tree)
+        assert [team["position"] for team in board["teams"]] == [1, 2, 3]
+        (entry,) = board["shown"]
+        assert entry["name"] == "baseline"

@@ -7,6 +7,7 @@ import signal
 import sys
 import traceback
 from importlib import import_module
+from typing import TextIO
 
 import click
 
@@ -126,13 +127,13 @@ def _run_to_the_end(arguments: list[str]) -> int:
     except OSError as error:
         why = error.strerror or "a file or folder could not be used"
         print(_no_process() if error.errno == errno.EAGAIN else f"Cannot run: {why}.", file=sys.stderr)
-        traceback.print_exc(file=sys.stdout)
+        _show_traceback(sys.stdout)
         return INTERNAL
     except MemoryError:
         print(out_of_memory(), file=sys.stderr)
         return INTERNAL
     except Exception as error:
-        traceback.print_exc()
+        _show_traceback(sys.stderr)
         is_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
         print(
             _no_process()
@@ -142,6 +143,11 @@ def _run_to_the_end(arguments: list[str]) -> int:
         )
         return INTERNAL
     return code or 0
+
+
+def _show_traceback(stream: TextIO) -> None:
+    for line in traceback.format_exc().splitlines():
+        print(wrapped(line, stream), file=stream)
 
 
 def _no_process() -> str:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from evaluation.report.page import Block, Page
 
 
+LINE_CHARACTERS = (64 << 10) // 4  # in UTF-8 a character has up to 4 bytes
+
+
 class _Advance(Protocol):
     """Moves a progress bar; ``words`` stand behind the bar."""
 
@@ -59,7 +62,11 @@ def tell(line: str) -> None:
 
 
 def wrapped(line: str, stream: TextIO) -> str:
-    """A line as it is printed: at the width of a terminal, with the following lines indented; elsewhere one line."""
+    """A line as it is printed: at the width of a terminal, with the following lines indented; elsewhere one line.
+
+    The end of a line of more than 64 KiB, which readers of logs refuse, is left out.
+    """
+    line = line if len(line) <= LINE_CHARACTERS else f"{line[: LINE_CHARACTERS - 1]}…"
     if not stream.isatty():
         return line
     width = get_terminal_size().columns

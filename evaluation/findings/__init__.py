@@ -22,9 +22,8 @@ from string import Formatter
 from typing import Any, Literal, TypeVar
 
 FAULTS_NAMED = 20  # more of a kind are counted, not listed
-SUMMARY_LIMIT = 1000
+SUMMARY_LIMIT = 400  # characters of a summary: some 300 for a fault
 EXAMPLES_SHOWN = 3
-_SUMMARY_CHARACTERS = 300  # of a fault with several places, in a summary
 
 Severity = Literal["error", "warning"]
 T = TypeVar("T")
@@ -149,10 +148,11 @@ def _natural_order(text: str) -> list[tuple[int, str]]:
 
 
 def render_summary(findings: Iterable[Finding], *, intro: str, rest: str = "see the lines above") -> str:
-    """One line of at most 1,000 characters: the intro, the most important fault whole, and how many more there are.
+    """One line of at most 400 characters: the intro, the most important fault, and how many more there are.
 
     The order of importance is that of findings.toml: what is wrong with the whole submission, then with one file. A
-    fault of more than some 300 characters names one place only.
+    fault that is too long names one place only, then long names in it are cut in the middle. A fault that is still too
+    long is cut, and the line says where all of it is.
 
     rest  where the other faults are told
     """
@@ -161,13 +161,19 @@ def render_summary(findings: Iterable[Finding], *, intro: str, rest: str = "see 
         return intro
     order = list(texts())
     first = min(groups, key=lambda group: order.index(group[0].code))
-    line = _render_group(first)
-    if len(line) > _SUMMARY_CHARACTERS:
-        line = _render_group(first, examples=1)
-    more = len(groups) - 1
-    tail = f" And {counted(more, 'more kind')} of problem: {rest}." if more else ""
-    room = SUMMARY_LIMIT - len(intro) - len(tail) - 1
-    return f"{intro} {line if len(line) <= room else f'{line[: room - 1]}…'}{tail}"
+    more = f" And {counted(len(groups) - 1, 'more kind')} of problem: {rest}." if len(groups) > 1 else ""
+    room = SUMMARY_LIMIT - len(intro) - len(more) - 1
+    one = _render_group(first, examples=1)
+    short = _QUOTED.sub(lambda match: quote(match[1], _SHORT_NAME), one)
+    line = next((line for line in (_render_group(first), one, short) if len(line) <= room), None)
+    if line is None:
+        more = more or f" And details: {rest}."
+        line = f"{short[: SUMMARY_LIMIT - len(intro) - len(more) - 3].rpartition(' ')[0]} …"
+    return f"{intro} {line}{more}"
+
+
+_QUOTED = re.compile(r"(?<![^\s(])'([^']+)'")
+_SHORT_NAME = 40  # characters
 
 
 def for_each(items: Sequence[T], finding: Callable[[T], Finding]) -> list[Finding]:

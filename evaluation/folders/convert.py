@@ -535,7 +535,7 @@ def with_other_format(findings: Sequence[Finding], submission: Path, format: str
     """Findings about a rejected submission: if its files have another format than the challenge's, it is told.
 
     What was found, and the call that makes the wanted format of a file, stand behind the first error and those of its
-    code.
+    code; instead of the pattern if no file was found.
     """
     if not is_soon_looked_at(submission):
         return list(findings)
@@ -548,12 +548,15 @@ def with_other_format(findings: Sequence[Finding], submission: Path, format: str
         return list(findings)
     case = next(iter(source.cases.values()))
     name, images = case.files[0].name, counted(len(source.cases), "image")
-    words = f"It holds {images} as {source.format}, such as {quote(name, 80)}; expected: {format}."
+    words = f"It holds {images} as {source.format}; expected: {format}."
     if (target := TARGET_OF_FORMAT.get(format)) is not None:
         size = ["--size", "HEIGHTxWIDTH"] if target in PAINTED and case.size_yx is None else []
         words = f"{words} {convert_call(submission, name, '--to', target, *size)}".rstrip()
     first = min(finding for finding in findings if finding.severity == "error")
-    return [replace(one, fix=f"{one.fix} {words}".strip()) if one.code == first.code else one for one in findings]
+    before = "" if first.code == "no-case-found" else first.fix
+    return [
+        replace(one, fix=f"{before and one.fix} {words}".strip()) if one.code == first.code else one for one in findings
+    ]
 
 
 def is_soon_looked_at(submission: Path) -> bool:

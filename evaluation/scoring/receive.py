@@ -13,6 +13,7 @@ from evaluation.files.decoding.streams import HEAD_BYTES, ZARR_FOLDER, foreign_c
 from evaluation.files.formats.detect import COCO_FORMATS, list_images
 from evaluation.files.submission import CaseFile, SubmissionFiles, collection_findings, find_case_files, open_submission
 from evaluation.files.submission.files import unsafe
+from evaluation.files.submission.jobs import INPUTS_FILE
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
 from evaluation.scoring.pool import CASE_BYTES
@@ -64,14 +65,15 @@ def check_links(challenge: Challenge, files: SubmissionFiles, folder: Path) -> N
 
 def _named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
     """Tell that no file was found, and what the first file is if it comes from another tool."""
-    if finding.code != "no-case-found" or not files.names:
+    name = next((name for name in files.names if name != INPUTS_FILE), None)
+    if finding.code != "no-case-found" or name is None:
         return finding
     what = ZARR_FOLDER if any(map(is_of_zarr, files.names)) else ""
-    with suppress(InputFault), files.open(files.names[0]) as stream:
+    with suppress(InputFault), files.open(name) as stream:
         head = stream.read(HEAD_BYTES)
-        is_zip = head.startswith(b"PK") and files.names[0].lower().endswith(".zip")
+        is_zip = head.startswith(b"PK") and name.lower().endswith(".zip")
         what = what or (ZIP_IN_ZIP if is_zip else foreign_content(head))
-    return replace(finding, fix=f"{finding.fix} {quote(files.names[0], 120)} is {what}.") if what else finding
+    return replace(finding, fix=f"{finding.fix} {quote(name, 120)} is {what}.") if what else finding
 
 
 def _with_image_ids(challenge: Challenge, folder: Path) -> Challenge:

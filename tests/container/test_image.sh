@@ -22,11 +22,13 @@ trap 'rm -rf -- "$work"' EXIT
 
 base=${TEST_PYTHON_IMAGE:-}
 options=(--build-arg "PYTHON_IMAGE=$base")
+base_options=("${options[@]}")
 if [[ -z $base ]]; then
   # shellcheck source-path=SCRIPTDIR source=../../setup/without_registry.sh
   source "$root/setup/without_registry.sh"
   if why=$(why_no_base); then not_tested "no base image; set TEST_PYTHON_IMAGE, or $why (REQUIRE_CONTAINER=1 makes this a failure)."; fi
   base="Debian's packages"
+  make_base_options "$root" "$work" || failed "the base image could not be made."
   options=(--without-registry)
 fi
 
@@ -46,4 +48,7 @@ PYTHONPATH="$root:$root/library:$root/tests" PYTHONSAFEPATH=1 "$python" -m conta
   failed "see the lines above."
 PYTHONPATH="$root:$root/library:$root/tests" PYTHONSAFEPATH=1 "$python" -m container.dry_run "$engine" "$IMAGE" --output "$work/dry_run" \
   >"$work/dry_run.log" 2>&1 || { cat "$work/dry_run.log"; failed "the dry run of the demo (./test.sh --image)."; }
+PYTHONPATH="$root:$root/library:$root/tests" PYTHONSAFEPATH=1 "$python" -m container.example_algorithm "$engine" "${base_options[@]}" \
+  >"$work/algorithm.log" 2>&1 || { tail -n 30 "$work/algorithm.log"; failed "the example algorithm of the kit."; }
+tail -n 1 "$work/algorithm.log"
 echo "The image was tested under the platform's limits, and passed."

@@ -438,14 +438,16 @@ def _unused_files(names: Sequence[str], challenge: Challenge) -> Iterator[Findin
 
 def _nothing_found(names: Sequence[str], challenge: Challenge) -> Layout:
     """The layout of a submission without any file at a path where a prediction is expected."""
+    missing = frozenset(case.name for case in challenge.cases)
+    if not names:
+        return Layout({}, missing, (fault("empty-submission", ROOT),))
     case, class_name = _likely_example(names, challenge)
     pattern = challenge.submission.files
     right = "" if case is None else _fill_pattern(pattern, challenge, case, class_name)
-    wording = "among-files" if names else ""
-    finding = fault("no-case-found", ROOT, wording=wording, example=right or pattern, pattern=pattern, names=names)
+    finding = fault("no-case-found", ROOT, example=right or pattern, pattern=pattern, names=names)
     if case is not None and (differs := _what_differs(names, case, right, pattern)):
         finding = replace(finding, fix=f"{finding.fix} {differs}")
-    return Layout({}, frozenset(case.name for case in challenge.cases), (finding,))
+    return Layout({}, missing, (finding,))
 
 
 def _what_differs(names: Iterable[str], case: Case, right: str, pattern: str) -> str:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO, ClassVar, cast
 
 from evaluation.challenge import LimitRules
 from evaluation.files.decoding.streams import Damaged, foreign_file
@@ -33,6 +33,7 @@ class SubmissionFiles(ABC):
 
     names: tuple[str, ...]
     path: Path  # of the folder or the ZIP
+    is_archive: ClassVar[bool] = False
 
     @abstractmethod
     def size(self, name: str) -> int:
@@ -340,6 +341,8 @@ class Member:
 
 class _ZipFiles(SubmissionFiles):
     """The members of a ZIP file. Each is unpacked when it is opened, large ones to a temporary file without a name."""
+
+    is_archive = True
 
     def __init__(self, path: Path, limits: LimitRules) -> None:
         self.path = path.resolve()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
@@ -37,10 +37,14 @@ def find_case_files(files: SubmissionFiles, challenge: Challenge) -> Layout:
     Faults are findings of the layout. Raises ChallengeBroken for mistakes in an algorithm phase.
     """
     rules = challenge.submission
-    folder = jobs_folder(files.names) if rules.socket is not None else None
-    if folder is not None:
+    folder = jobs_folder(files.names)
+    if folder is not None and rules.socket is not None:
         return _find_by_jobs(files, folder, challenge)
-    return (by_pattern.find_shared_files if rules.is_shared else by_pattern.find_by_pattern)(files.names, challenge)
+    names = [name for name in files.names if name != INPUTS_FILE or not _platform_inputs(files, challenge.limits)]
+    layout = (by_pattern.find_shared_files if rules.is_shared else by_pattern.find_by_pattern)(names, challenge)
+    if folder is not None and not layout.files and not layout.shared_files:
+        _check_no_jobs(files, folder, challenge)
+    return layout
 
 
 def jobs_folder(names: Sequence[str]) -> str | None:
@@ -66,29 +70,53 @@ def _find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> 
     reader = _JobReader(challenge, files.names, folder, where)
     reader.read(jobs)
     of_phase = reader.faults_of_phase()
-    is_of_platform = _FORGED.isdisjoint(problem.code for problem in reader.faults) and not _is_of_zip(files, challenge)
-    if of_phase and is_of_platform:
+    is_forged = not _FORGED.isdisjoint(problem.code for problem in reader.faults)
+    if of_phase and not is_forged and not _is_of_zip(files, challenge.limits):
         raise ChallengeBroken(*of_phase)
     case_files = {name: reader.files[name] for name in sorted(reader.files)}
-    findings = tuple(sorted((*reader.faults, *of_phase)))
+    own_fix = fault("invalid-job", where, got="").fix
+    findings = tuple(sorted((*reader.faults, *(replace(problem, fix=own_fix) for problem in of_phase))))
     return Layout(case_files, all_cases - set(case_files), findings, inputs=frozenset(reader.inputs))
 
 
 _FORGED = frozenset({"invalid-job", "forged-path", "failed-job"})  # the platform writes none of these
-_INPUTS_FILE, _ZIP_SOCKET = "inputs.json", "predictions-zip-file"
+INPUTS_FILE, _ZIP_SOCKET = "inputs.json", "predictions-zip-file"
 
 
-def _is_of_zip(files: SubmissionFiles, challenge: Challenge) -> bool:
-    """Whether the platform says, in inputs.json, that the submission is a ZIP that a participant uploaded."""
-    if _INPUTS_FILE not in files.names:
-        return False
+def _check_no_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> None:
+    """Raise ChallengeBroken if the platform hands over jobs, and the challenge names no socket."""
+    where = quote(folder + JOBS_FILE, 120)
     try:
-        with files.open(_INPUTS_FILE) as stream:
-            values = read_json(stream, where=quote(_INPUTS_FILE), limits=challenge.limits)
+        with files.open(folder + JOBS_FILE) as stream:
+            jobs = read_jobs(stream, where=where, limits=challenge.limits)
     except InputFault:
-        return False
+        return
+    if _is_of_zip(files, challenge.limits):
+        return
+    outputs = (socket_of(value).get("slug") for job in jobs for value in job["outputs"])
+    slugs = sorted({slug for slug in outputs if isinstance(slug, str)})
+    raise ChallengeBroken(
+        fault("missing-rule", "challenge.toml: submission.socket", wording="socket", list=where, jobs=jobs, slugs=slugs)
+    )
+
+
+def _is_of_zip(files: SubmissionFiles, limits: LimitRules) -> bool:
+    """Whether the submission is a ZIP that a participant made; on the platform inputs.json says so."""
+    return files.is_archive or _ZIP_SOCKET in _platform_inputs(files, limits)
+
+
+def _platform_inputs(files: SubmissionFiles, limits: LimitRules) -> list[str]:
+    """List the slugs in inputs.json, which the platform writes beside a submission; none if there is no such file."""
+    if INPUTS_FILE not in files.names:
+        return []
+    try:
+        with files.open(INPUTS_FILE) as stream:
+            values = read_json(stream, where=quote(INPUTS_FILE), limits=limits)
+    except InputFault:
+        return []
     values = values if isinstance(values, list) else []
-    return any(isinstance(value, dict) and socket_of(value).get("slug") == _ZIP_SOCKET for value in values)
+    slugs = (socket_of(value).get("slug") for value in values if isinstance(value, dict))
+    return [slug for slug in slugs if isinstance(slug, str)]
 
 
 def read_jobs(stream: BinaryIO, *, where: str, limits: LimitRules) -> list[dict[str, Any]]:
@@ -280,7 +308,7 @@ class _JobReader:
         if images:
             raise refused("duplicate-file", where, wording="several-images-in-folder", count=len(images))
         if socket.get("super_kind") == "Value":
-            raise refused("unsupported-output", where, socket=slug)
+            raise _PhaseFault(fault("unsupported-output", where, socket=slug))
         if socket.get("super_kind") == "Image":
             raise refused("missing-output", where, wording="no-image-in-folder")
         raise refused("missing-output", where, socket=slug)

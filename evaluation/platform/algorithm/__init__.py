@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def example_algorithm(challenge: Challenge) -> dict[str, str]:
         "@UNITS@": str(rules.value("units") or "px"),
         "@ORIGIN@": "0.0" if rules.value("origin") == "pixel_centre" else "0.5",
         "@WRITE@": write.read_text("utf-8").rstrip(),
+        "@PYTHON@": "{}.{}".format(*sys.version_info),  # the one for which there are these versions of packages
         "@PACKAGES@": " ".join(f"{name}=={version(name)}" for name in PACKAGES),
     }
     texts = {name: (_HERE / f"{name.removesuffix('.py')}.txt").read_text("utf-8") for name in _FILES}
