@@ -360,8 +360,8 @@ OF_TEAMS = "alpha,beta\na,0.5,0.4\nb,0.7,0.9\n"
     ("team,case,dice,hd\nalpha,a,.5,3\nalpha,b,.7,9\nbeta,a,.4,4\nbeta,b,.9,1\n", ["dice", "hd"], ""),
     ("algorithm,image_id,dice\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["dice"], ""),
     ("team,case,dice,hd\nalpha,a,.5,3\nalpha,b,.7,9\nbeta,a,.4,4\nbeta,b,.9,1\n", ["dice"], "the metric 'hd'"),
-    ("team,case,value\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["value"], ""),
-    ("model,case,Score\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["Score"], ""),
+    ("team,case,value\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["value"], "unknown-direction"),
+    ("model,case,Score\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["Score"], "write 'ascending' if"),
     (
         "team,metric,a,b\nalpha,dice,.5,.7\nbeta,dice,.4,.9\nalpha,hd,3,9\nbeta,hd,4,1\n",
         ["dice", "hd"],
@@ -381,6 +381,24 @@ def test_wide_tables_of_scores_are_read(text, columns, told, tmp_path, capsys) -
     assert (places(found), values(found)) == (places(expected), values(expected))
     printed = capsys.readouterr().out
     assert told in " ".join(printed.split()) if told else "[" not in printed
+
+
+def test_more_teams_than_can_be_compared_are_refused(tmp_path, capsys) -> None:
+    rows = (f"t{team},a,dice,0.5\n" for team in range(3_001))
+    (tmp_path / "many.csv").write_text(f"team,case,metric,value\n{''.join(rows)}")
+    asked = ["rank", "--scores", str(tmp_path / "many.csv"), "--column=dice:descending", "--output", str(tmp_path)]
+    assert run(asked) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "3,001 teams; expected at most 3,000 teams, since each is compared with each other" in told
+    assert "Rank fewer teams at a time" in told
+
+
+@pytest.mark.parametrize("column", ["hd:descending", "HD95.case_mean:descending", "AJI+:ascending", "mPQ:ascending"])
+def test_the_wrong_direction_of_a_metric_that_papers_name_is_refused(column, tmp_path, capsys) -> None:
+    (tmp_path / "s.csv").write_text(f"team,case,metric,value\na,c,{column.split(':')[0]},1\n")
+    asked = ["rank", "--scores", str(tmp_path / "s.csv"), f"--column={column}", "--output", str(tmp_path)]
+    assert run(asked) == 2
+    assert "which puts the worst team first" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("text, asked, told", [

@@ -360,8 +360,8 @@ def discs(diameter: float, count: int, of_class_2: int = 0) -> Instances:
 @pytest.mark.parametrize("diameter, expected, is_warning", [
     (6, "costs 0.53 of IoU: match by centroid within 3 px, do not rank by outlines", True),
     (12, "costs 0.28 of IoU: match by IoU > 0.5 and by centroid within 5 px, report surface Dice at 1 px.", True),
-    (18, "costs 0.19 of IoU: match by IoU > 0.5 and by centroid within 9 px, report surface Dice at 2 px.", True),
-    (28, "costs 0.12 of IoU: match by IoU with a threshold of at most 0.8, report surface Dice at 2 px.", False),
+    (18, "costs 0.19 of IoU: match by IoU > 0.5 and by centroid within 9 px, report surface Dice at 1 px.", True),
+    (28, "costs 0.12 of IoU: match by IoU with a threshold of at most 0.8, report surface Dice at 1 px.", False),
     (50, "costs 0.07 of IoU: IoU can match and score.", False),
 ])  # fmt: skip
 def test_the_advice_follows_the_size(diameter, expected, is_warning):

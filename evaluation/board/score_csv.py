@@ -35,7 +35,7 @@ from evaluation.findings import (
     with_rest,
 )
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
-from evaluation.scoring.score import worst_by_name
+from evaluation.scoring.score import better_by_name, worst_by_name
 from nuclei_metrics.model import OF_STRATA, WORST_GROUP, Bool, Float64, Gaps, Int64, MissingValues, ScoreTable
 from nuclei_metrics.ranking.methods import Settled, needs_units, settle_gaps
 from nuclei_metrics.ranking.stability import sample_means, sample_weights
@@ -43,6 +43,7 @@ from nuclei_metrics.ranking.stability import sample_means, sample_weights
 BYTES_LIMIT = 2_000_000_000
 ROWS_LIMIT = 20_000_000
 VALUES_LIMIT = 100_000_000  # teams x columns x cases
+TEAMS_LIMIT = 3_000  # each is compared with each: 0.8 GB
 WEIGHTS_LIMIT = 50_000_000  # samples x cases
 NAME_CHARACTERS = 200
 MEANS_OVER_UNITS = ("group_mean", "case_mean")
@@ -237,11 +238,14 @@ def rows_of_columns(
     column_of_row = column_of_metric[metric_of_row] if len(table) else np.empty(0, np.int64)
     unused = [metric for metric, column in zip(metrics, column_of_metric.tolist(), strict=True) if column < 0]
     findings += [fault("unused-metric", table.where, metric=metric) for metric in unused[:FAULTS_NAMED]]
+    findings += _unknown_directions(columns)
     table, column_of_row = table.take(column_of_row >= 0), column_of_row[column_of_row >= 0]
     if not len(table):
         raise refused("no-teams", table.where, wording="in-scores")
 
     teams, team_of_row = table.categories(needed["team"])
+    if len(teams) > TEAMS_LIMIT:
+        raise refused("too-large", table.where, wording="too-many-teams", teams=len(teams), limit=TEAMS_LIMIT)
     cases, case_of_row = table.categories(needed["case"])
     group_column = table.find(["group"])
     groups, group_of_row = table.categories(group_column) if group_column is not None else (list(cases), case_of_row)
@@ -269,6 +273,17 @@ def rows_of_columns(
     values[team, column_of_row, case], has_row[team, case] = value, True
     group_of_case = place_of_group[np.argsort(place_of_case)]
     return _ScoresOfCases(table.where, team_names, case_names, group_names, group_of_case, values, has_row), findings
+
+
+def _unknown_directions(columns: Sequence[RankingColumn]) -> list[Finding]:
+    """Warn of columns that name no metric of this program: a wrong direction would put the worst team first."""
+    known = better_by_name([column.path for column in columns])
+    return [
+        fault("unknown-direction", "ranking", column=column.path, direction=column.direction, opposite=opposite)
+        for column in columns
+        if column.path not in known
+        for opposite in {"ascending", "descending"} - {column.direction}
+    ]
 
 
 def _sorted_names(names: Sequence[str]) -> tuple[tuple[str, ...], Int64]:
@@ -398,14 +413,14 @@ def _beyond_worst(
 def _name_faults(table: Table, column: str, names: Sequence[str], name_of_row: Int64) -> list[Finding]:
     """Find names that are empty, too long or not printable, each with the first rows that have them."""
     code = "invalid-team" if column == "team" else "unknown-case"
+    wrong = [index for index, name in enumerate(names) if not (0 < len(name) <= NAME_CHARACTERS and name.isprintable())]
     faults = []
-    for index, name in enumerate(names):
-        if 0 < len(name) <= NAME_CHARACTERS and name.isprintable():
-            continue
+    for index in wrong[:FAULTS_NAMED]:
         rows = np.flatnonzero(name_of_row == index)
         places = [table.place(row) for row in rows[:3].tolist()]
+        name = names[index]
         faults.append(fault(code, *places, wording="unprintable", total=len(rows), name=name, limit=NAME_CHARACTERS))
-    return first_named_of(faults)
+    return with_rest(faults, int(np.isin(name_of_row, wrong).sum()))
 
 
 def _groups_of_cases(
@@ -430,18 +445,22 @@ def _challenge_faults(
 ) -> list[Finding]:
     """Find cases that cases.csv does not list, or puts into another group."""
     known = {case.name: case.group for case in challenge.cases}
-    has_groups = table.find(["group"]) is not None
-    faults = []
-    for index, (name, group) in enumerate(zip(cases, groups, strict=True)):
-        if known.get(name) == group or (name in known and not has_groups):
-            continue
-        at = table.place(int(np.flatnonzero(case_of_row == index)[0]))
+    has_groups, names = table.find(["group"]) is not None, list(known)
+    wrong = [
+        index
+        for index, (name, group) in enumerate(zip(cases, groups, strict=True))
+        if name not in known or (has_groups and known[name] != group)
+    ]
+    first_row = np.unique(case_of_row, return_index=True)[1]
+
+    def fault_of(index: int) -> Finding:
+        name, at = cases[index], table.place(int(first_row[index]))
         if name in known:
-            faults.append(fault("wrong-group", at, wording="other", group=group, own_group=known[name]))
-            continue
-        near, names = did_you_mean(name, known), list(known)
-        faults.append(fault("unknown-case", at, wording="case-in-scores", fix=near, name=name, known=names, what=""))
-    return first_named_of(faults)
+            return fault("wrong-group", at, wording="other", group=groups[index], own_group=known[name])
+        near = did_you_mean(name, names)
+        return fault("unknown-case", at, wording="case-in-scores", fix=near, name=name, known=names, what="")
+
+    return with_rest([fault_of(index) for index in wrong[:FAULTS_NAMED]], len(wrong))
 
 
 def duplicates(

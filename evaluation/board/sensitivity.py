@@ -499,8 +499,8 @@ class _Adviser:
 
 
 def _advised_tolerance(stratum: _Stratum) -> int | None:
-    """Choose the tolerance of surface Dice, px: the widest that forgives a pixel, but not an eighth of the diameter."""
-    for tolerance in (2, 1):
+    """Choose the tolerance of surface Dice, px: the narrowest that forgives one, up to an eighth of the diameter."""
+    for tolerance in TOLERANCES_PX:
         lowest = [effect.measures[f"surface_dice_{tolerance}px"].low for effect in stratum.of_changes(ONE_PIXEL)]
         if tolerance <= WIDEST * stratum.diameter_px.median and min(lowest) >= FORGIVEN:
             return tolerance

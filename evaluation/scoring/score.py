@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -477,13 +476,8 @@ def worst_by_name(paths: Iterable[str]) -> dict[str, float]:
 
 
 def _metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
-    """List the metrics of this program that a path of a table of scores may name."""
-    known: dict[str, list[Metric]] = {}
-    for family in METRIC_FAMILIES.values():
-        for metric in family:
-            name = metric.path[-1]
-            for alias in {name, re.sub(r"_(px|um)$", "", name)}:
-                known.setdefault(alias, []).append(metric)
+    """List the metrics of this program that a path of a table of scores may name, as here or in papers."""
+    known = {(metric.family, metric.path[-1]): metric for family in METRIC_FAMILIES.values() for metric in family}
     metrics = {}
     for path in paths:
         parts = path.split(".")
@@ -491,9 +485,10 @@ def _metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
             parts = parts[2:]
         if parts and parts[-1] in AGGREGATIONS_OF_MEANS:
             parts.pop()
-        name = parts[-1].casefold().replace(" ", "_").replace("-", "_") if parts else ""
-        if name in known and (len(parts) == 1 or parts[0] in FAMILIES):
-            metrics[path] = known[name]
+        if parts and (len(parts) == 1 or parts[0] in FAMILIES):
+            meant = [tuple(meaning.split(".")[:2]) for meaning in meanings_of(parts[-1])]
+            if found := [known[name] for name in meant if name in known]:
+                metrics[path] = found
     return metrics
 
 
