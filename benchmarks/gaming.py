@@ -411,71 +411,70 @@ def copies_words(found: Sequence[Found]) -> str:
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 INTRODUCTION = """\
-# Gaming: attempts to game a ranking
+# Gaming a ranking
 
-Can a ranking be won without being better? Each of {tricks} tricks was played on the submission of every team in {fields} fields,
-and the teams were ranked again by the rules of every preset, {plays:,} times under each. A trick **works** if the team ranks higher although its
-submission became worse: its pooled detection F1, or its pooled class score (the mean over classes of the F1 of
-detection with the right class), fell by more than 0.005 under the first matching rule of the ranking. If the mean IoU over all
-nuclei rose at the same time, the submission is nearer to the reference, and the play is counted as **calibration**.
+Can a ranking be won without a better submission? Each of {tricks} tricks was played on the submission of every team in {fields} fields, and the teams were ranked again
+under the rules of every preset, {plays:,} times under each. A trick **works** if the team ranks higher although its submission became worse: its
+pooled detection F1, or its pooled class score (macro F1 of detection with the right class), fell by more than 0.005. Both are computed under the first matching rule of the ranking. If the mean IoU over all
+nuclei rose at the same time, the submission became more like the reference, and the play counts as **calibration** (–: not counted).
 
 This page is written by `python -m benchmarks.gaming --write docs/gaming.md --seeds {seeds}`.
 
-- Some tricks choose nuclei or images *by the reference* (R). No participant can: they say how much a very good guess would gain.
-  The tricks named `class_…` simulate a team that knows how sure its class names are.
-- All presets are asked about the same nuclei, masks with four classes. Where nothing was ranked (consep, hovernet, nucls) the
-  columns of the preset's file are taken. *{by_centroids}* is `recommended` with its other matching rule first, which the papers advise for small nuclei.
-- Made fields: {made}. Each has six teams whose skills are drawn one by one, and one to three images without a reference
-  nucleus. {real}
+- Tricks marked (R) choose nuclei or images *by the reference*, which no participant can: an upper bound for good guesses.
+  Tricks named `class_…` simulate a team that knows how certain its classes are.
+- Nuclei are masks with four classes. For presets without a ranking (consep, hovernet, nucls), the columns of their files rank.
+  *{by_centroids}* puts the second matching rule of `recommended` first, as papers advise for small nuclei.
+- Simulated fields: {made}. Each field has six teams of random skill and one to three images without reference nuclei. {real}
 - {left_out}
 
 | preset | works | by participants | by the reference | largest climb | calibration |
 | --- | --- | --- | --- | --- | --- |
 """
 READING = """
-What this says:
+What follows:
 
-- **Scores of matched pairs** (disentangled, three of the four columns of monusac2020, one of nucls) are won by silence: a team that keeps its
-  best nuclei loses in one column and gains in the others. To submit a nucleus in several sizes works too: the best of them is matched.
-- **Means over images** (consep, dsb2018, hovernet, monuseg2018, puma2024, sartorius2021) reward emptying images. An image whose
-  reference is empty counts 0 with a single false positive and drops out without; and a class, or the nuclei, of one image
-  weigh as much as those of any other.
-- **Class-aware matching** (conic2022, pannuke, puma2024) rewards leaving out the nuclei that are named wrong: a wrong name is
-  two errors, silence is one. Only the reference knows which they are.
-- **One class only** (the column of monkey2024): losing nuclei of the other classes costs nothing there, so that keeping the
-  largest nuclei works.
-- **Without classes** a ranking does not notice when a rare class is dropped.
+- **Scores of matched pairs** (disentangled, three of four columns of monusac2020, one of nucls) reward omitting nuclei: a team that keeps its best
+  nuclei loses one column and gains the others. So do several sizes of each nucleus, because the best one matches.
+- **Means over images** (consep, dsb2018, hovernet, monuseg2018, puma2024, sartorius2021) reward empty predictions: an image without reference
+  nuclei scores 0 with one false positive and is excluded without, and one image weighs as much as any other.
+- **Class-aware matching** (conic2022, pannuke, puma2024) rewards omitting nuclei with a wrong class, because a wrong class is two errors. Only the
+  reference knows which they are.
+- **One class only** (the column of monkey2024): losing nuclei of other classes costs nothing, so keeping the largest nuclei works.
+- **Without classes**, dropping a rare class goes unnoticed.
 
-Under `recommended` of a nucleus and its copies one at most takes part in matching, and nobody can choose which one
-([own duplicates](matching.md#own-duplicates)).
+Under `recommended`, at most one of a nucleus and its copies can match, and nobody can choose which ([duplicates](matching.md#own-duplicates)).
 {copies}
 (`python -m benchmarks.gaming --copies`.)
 
-That few of these tricks work under `recommended` in these fields is no proof for all; what is proved, and where it fails,
-stands with the [covered](metrics.md#covered-how-good-is-the-better-half-and-are-the-classes-right) and
-[overall](metrics.md#overall-outlines-and-classes-over-all-nuclei) scores. No sum of ranks is safe from *clones*: a
-second entry of a team can turn the order of two others. Rank one entry for each team.
+Few working tricks in these fields are no proof for all fields; what is proved is described with the
+[covered](metrics.md#covered-how-good-is-the-better-half-and-are-the-classes-right) and
+[overall](metrics.md#overall-outlines-and-classes-over-all-nuclei) scores. No sum of ranks is safe from *clones*: a second entry of one team can
+reverse the order of two others. Rank one entry per team.
 
 ## The column for classes
 
-`recommended` ranks by `covered.class_f1.group_mean`: macro F1 of the row-normalised confusion matrix over all reference nuclei, a false negative as wrong.
-In made tables of counts ({fields} fields of 8 teams, whose skills are drawn) teams did this, and it paid in so many plays
-(`python -m benchmarks.class_column`; *class skill*: the correlation with it):
+`recommended` ranks by `covered.class_f1.group_mean`: macro F1 of the row-normalised confusion matrix over all reference nuclei, where a false negative is
+wrong. Plays that paid in simulated counts ({fields} fields of 8 teams; *class skill*: correlation with it; `python -m benchmarks.class_column`):
 
 {class_columns}
 
-No name that lowers `detection.macro_f1` can work where that score is the column: it is the judge, and its 0 is no finding. It follows the skill better where classes
-are rare; but where outlines are one column, leaving out nuclei with an unsure name pays under it, and under `covered.class_f1` it does not. Where two of the eight
-teams find 30 to 50 % of the nuclei, all of these columns follow detection (a correlation with F1 of {lowest:.2f} to {highest:.2f}) more than the skill in naming.
+Changing classes cannot work under `detection.macro_f1`, because that score is the judge. It follows the skill better if classes are rare; but if outlines
+rank too, omitting nuclei of uncertain class pays under it, and does not under `covered.class_f1`. If two of eight teams find only 30 to 50% of the nuclei,
+all columns follow detection (correlation with F1 {lowest:.2f} to {highest:.2f}) more than class skill.
 
-## The tricks, and under which presets they work
+## Tricks that work
 
-In brackets: for how many teams of all fields. Thirteen more worked under no preset in any run, and are played no more: submitting empty files, leaving images
-out, keeping a random half, the most confident 50 or 75 %, the 75 % with the best IoU or the largest nucleus of each class, naming the rarest class as the
-commonest, adding every nucleus as the rarest class, twice or three times, adding single pixels, cutting every nucleus in two.
+In brackets: the number of teams, over all fields.
 
 | name | what is done | works under |
 | --- | --- | --- |
+"""
+NOWHERE = """
+## Tricks that work under no preset
+
+{names}. (`benchmarks/gaming.py` describes them.) No longer played: submitting empty files, omitting images, keeping a random half, the most confident 50 or 75%, the
+75% with the best IoU or the largest nucleus of each class, naming the rarest class as the most frequent, adding every nucleus as the rarest class, twice or
+three times, adding single pixels, cutting every nucleus in two.
 """
 
 
@@ -502,7 +501,9 @@ def page(found: Sequence[Found], presets: Sequence[str], seeds: int, simulated: 
         lowest=min(of_few),
         highest=max(of_few),
     )
-    return "\n".join([head + "\n".join(rows), reading + "\n".join(trick_rows(found)), ""])
+    works = [row for row in trick_rows(found) if not row.endswith("|  |")]
+    names = ", ".join(row.split(" | ")[0].removeprefix("| ") for row in trick_rows(found) if row.endswith("|  |"))
+    return "\n".join([head + "\n".join(rows), reading + "\n".join(works), NOWHERE.format(names=names)])
 
 
 def summary_row(preset: str, found: Sequence[Found]) -> str:
@@ -512,7 +513,7 @@ def summary_row(preset: str, found: Sequence[Found]) -> str:
     climb = max(paying, key=lambda play: play.before - play.after, default=None)
     largest = f"{climb.before:g} to {climb.after:g}" if climb else "none"
     name = f"**{preset}**" if preset in ("recommended", BY_CENTROIDS) else f"[{preset}](presets.md#{preset})"
-    share = f"{len(paying)} ({100 * len(paying) / len(plays):.1f} %)"
+    share = f"{len(paying)} ({100 * len(paying) / len(plays):.1f}%)"
     return f"| {name} | {share} | {len(paying) - by_reference} | {by_reference} | {largest} | {sum(play.calibrates for play in plays)} |"
 
 

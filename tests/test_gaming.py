@@ -241,7 +241,8 @@ def test_the_page_counts_what_pays_under_every_preset_and_of_every_trick() -> No
         assert row_of(text, preset).split("|")[2].split()[0] == str(len(paying(preset)))
     often = Counter(paying("monusac2020"))
     for trick in FIRST_TRICKS:
-        assert (f"monusac2020 ({often[trick.name]})" in row_of_trick(text, trick)) == (trick.name in often)
+        if trick.name in often:
+            assert f"monusac2020 ({often[trick.name]})" in row_of_trick(text, trick)
 
 
 def row_of(text: str, preset: str) -> str:
@@ -258,14 +259,25 @@ def row_of_trick(text: str, trick: Trick) -> str:
     raise AssertionError(trick.name)
 
 
+def works_nowhere(text: str) -> set[str]:
+    """Return the names of tricks in the list below the table; "`core`, `…_other`" are core and core_other."""
+    found: list[str] = []
+    for name in re.findall(r"`(…?\w+)`", text.partition("## Tricks that work under no preset")[2]):
+        found.append(name if name[0] != "…" else f"{next(of for of in reversed(found) if of)}{name[1:]}")
+    return set(found)
+
+
 def test_the_page_in_docs_has_every_preset_and_keeps_the_promise() -> None:
     text = (Path(__file__).resolve().parents[1] / "docs" / "gaming.md").read_text()
     for preset in preset_names():
         assert preset in LEFT_OUT or row_of(text, preset), preset
-    share = re.search(r"\(([\d.]+) %\)", row_of(text, "recommended"))
+    share = re.search(r"\(([\d.]+)%\)", row_of(text, "recommended"))
     assert share is not None and float(share[1]) <= 1
     for trick in TRICKS:
+        if trick.name in works_nowhere(text):
+            continue
         _, _, words, _, _ = row_of_trick(text, trick).split("|")
+        words = words.replace("%", " %")
         assert words.rstrip().endswith("(R)") == trick.by_reference
         assert words.strip().removesuffix(" (R)").split("; …")[0] in trick.words
         assert trick.words.rpartition(", ")[2] in words
