@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import gzip
 import io
 import json
 import shutil
@@ -20,11 +21,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from evaluation import score_submission
+from evaluation import Result, score_submission
 from evaluation.board.sensitivity import study_sensitivity
 from evaluation.commands.main import run
 from nuclei_metrics.metrics.classification import balanced_accuracy
@@ -88,6 +90,33 @@ def _monusac_board(data: Path, folder: Path) -> Iterator[Row]:
             of_image[row["team"], row["image"]].append(float(row["pq"]))
     means = _board_means([(*key, float(np.mean(values))) for key, values in of_image.items()], folder)
     yield Row("MoNuSAC 2020, leaderboard", "PQ, SJTU_426", 0.5793, means["SJTU_426"], 4, "leaderboard")
+    for team, published in (("IVG", 0.5084), ("Dark Brotherhood", 0.4792), ("Amirreza Mahbod", 0.3890)):
+        yield Row("MoNuSAC 2020, leaderboard", f"PQ, {team}", published, means[team], 4, SCRIPT)
+
+
+_SWAPPED = {  # recomputed PQ of macrophages and neutrophils; the challenge's table has the two in each other's place
+    "Breast": (0.342, 0.446),
+    "Kidney": (0.465, 0.441),
+    "Lung": (0.621, 0.566),
+    "Prostate": (0.426, 0.612),
+}
+
+
+def _monusac_organs(data: Path, folder: Path) -> Iterator[Row]:
+    """Table 1 of "Comments on MoNuSAC 2020": PQ of a team in each organ, mean over images."""
+    with (data / "monusac2020_published_pq.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["team"] == "SJTU_426"]
+    for organ, published in _SWAPPED.items():
+        for class_name, value in zip(("Macrophage", "Neutrophil"), published, strict=True):
+            scores = [
+                ("team", row["image"], float(row["pq"]))
+                for row in rows
+                if (row["organ"], row["class"]) == (organ, class_name)
+            ]
+            place = folder / f"{organ}-{class_name}"
+            place.mkdir()
+            yield Row("Comments on MoNuSAC 2020, Table 1", f"PQ, {organ}, {class_name}", value,
+                      _board_means(scores, place)["team"], 3, "paper, recomputed")  # fmt: skip
 
 
 def _pannuke(data: Path, folder: Path) -> Iterator[Row]:
@@ -167,6 +196,124 @@ def _monusac_code(data: Path, folder: Path) -> Iterator[Row]:
               f"paper; {all_sizes['nuclei']} of its 307 macrophages")  # fmt: skip
 
 
+# PQ by PQ_metric.ipynb at 48c250d, see tests/test_published_faults.py.
+_NOTEBOOK = {
+    ("P1_2", "Epithelial"): 0.648945,
+    ("P1_2", "Neutrophil"): 0.186419,
+    ("P2_1", "Epithelial"): 0.689408,
+    ("P2_1", "Neutrophil"): 0.361966,
+    ("P2_1", "Macrophage"): 0.486480,
+    ("P1_1", "Epithelial"): 0.698573,
+    ("P2_2", "Epithelial"): 0.686179,
+}
+
+
+def _monusac_notebook(data: Path, folder: Path) -> Iterator[Row]:
+    """PQ with the published faults, as the published notebook computes it from the same files."""
+    source = data / "monusac_challenge"
+    challenge = _challenge(folder, "monusac2020_as_published", (source / "ground_truth/cases.csv").read_text())
+    (challenge / "reference").symlink_to(source / "ground_truth/reference")
+    details = score_submission(challenge, source / "submission", workers=1).details
+    for (case, class_name), published in _NOTEBOOK.items():
+        scores = details["cases"][case]["rules"]["iou_above"]["scores"]["panoptic"]["per_class"]
+        cut = "the notebook cuts ambiguous regions out of the prediction only" * (case in ("P1_1", "P2_2"))
+        yield Row("MoNuSAC's forms, with the published faults", f"PQ, {case}, {class_name}", published,
+                  _known(scores[class_name]["pq"]), 6, "published notebook, on the same files", cut)  # fmt: skip
+
+
+# --- points -----------------------------------------------------------------------------------------------------------
+
+_POINTS = """format_version = 1
+name = "points"
+version = "1"
+classes = [{classes}]
+[reference]
+{reference}
+[submission]
+{submission}
+missing_case = "worst"
+missing_class_file = "empty"
+[matching]
+rules = [{rules}]
+[metrics]
+families = ["detection", "classification"]
+boundary = "open"
+[aggregation]
+unit = "pooled"
+undefined = "skip"
+"""
+_RADII = {4: 1080, 8: 1107, 16: 1117, 20: 1119, 41: 1121}  # px: pairs
+
+
+def _score_points(folder: Path, cases: str, files: dict[str, Path], submitted: Path, **tables: str) -> Result:
+    """Score a file of points; ``files`` of the reference by their names, ``tables`` of challenge.toml."""
+    (folder / "reference").mkdir()
+    (folder / "submission").mkdir()
+    (folder / "challenge.toml").write_text(_POINTS.format(**tables))
+    (folder / "cases.csv").write_text(cases)
+    for name, path in files.items():
+        (folder / "reference" / name).symlink_to(path)
+    shutil.copyfile(submitted, folder / "submission" / submitted.name)
+    return score_submission(folder, folder / "submission", workers=1)
+
+
+def _radius_rule(px: int) -> str:
+    rule = f'name = "within_{px}", rule = "centroid_assignment", radius_px = {px}'
+    return f'{{ {rule}, class_aware = false, ties = "first_pixel" }}'
+
+
+def _counts(result: Result, px: int) -> dict[str, Any]:
+    counts: dict[str, Any] = result.details["pooled"]["rules"][f"within_{px}"]["counts"]
+    return counts
+
+
+def _monkey(data: Path, folder: Path) -> Iterator[Row]:
+    """The dots of a slide of MONKEY against its points: pairs within some radii, and their classes."""
+    names = ("lymphocytes", "monocytes")
+    source, corner = data / "monkey", 'origin = "pixel_corner"'
+    result = _score_points(
+        folder,
+        "case,height,width\nA_P000001,90000,22000\n",
+        {f"A_P000001_{name}.json": source / f"ground_truth/A_P000001_{name}.json" for name in names},
+        source / "A_P000001.xml",
+        classes=", ".join(f'{{ name = "{name}" }}' for name in names),
+        reference=f'format = "points_json"\nfiles = "reference/{{case}}_{{class}}.json"\n{corner}\nunits = "px"',
+        submission=f'format = "asap_xml"\nfiles = "{{case}}.xml"\nshape = "point"\n{corner}\nskip_classes = ["ROI"]',
+        rules=", ".join(map(_radius_rule, _RADII)),
+    )
+    for px, pairs in _RADII.items():
+        yield Row("MONKEY, dots of a slide against its points", f"pairs within {px} px", pairs,
+                  _counts(result, px)["true_positives"], 0, SCRIPT)  # fmt: skip
+    matrix = _counts(result, 16)["confusion_matrix"]
+    for row, column, pairs in ((1, 1, 460), (1, 2, 36), (2, 2, 621)):
+        what = f"pairs within 16 px, {names[row - 1]} called {names[column - 1]}"
+        yield Row("MONKEY, dots of a slide against its points", what, pairs, matrix[row][column], 0, SCRIPT)
+
+
+def _midog(data: Path, folder: Path) -> Iterator[Row]:
+    """The mitotic figures of MIDOG++, scored against themselves; hard negatives are left out."""
+    source = data / "midog/databases/MIDOG++.json.gz"
+    images = json.loads(gzip.decompress(source.read_bytes()))["images"]
+    rows = [f"{one['file_name'].removesuffix('.tiff')},{one['height']},{one['width']}" for one in images]
+    side = 'format = "midog_json"\norigin = "pixel_corner"\ncase_key = "{case}.tiff"'
+    side += '\nskip_classes = ["not mitotic figure"]'
+    result = _score_points(
+        folder,
+        "\n".join(["case,height,width", *rows, ""]),
+        {source.name: source},
+        source,
+        classes='{ name = "mitotic figure" }',
+        reference=f'{side}\nfiles = "reference/MIDOG++.json.gz"',
+        submission=f'{side}\nfiles = "MIDOG++.json.gz"',
+        rules=_radius_rule(25),
+    )
+    counts = _counts(result, 25)
+    yield Row("MIDOG++", "mitotic figures in 553 images", 11_937, counts["true_positives"], 0,
+              "paper; the annotations, scored against themselves")  # fmt: skip
+    yield Row("MIDOG++", "false positives and negatives of the annotations against themselves", 0,
+              counts["false_positives"] + counts["false_negatives"], 0, "by definition")  # fmt: skip
+
+
 # --- whole challenges -------------------------------------------------------------------------------------------------
 
 _BOWL = {  # F1, PQ pooled, PQ over images, threat score over 0.5:0.05:0.95 and images
@@ -216,9 +363,13 @@ def _known(value: float | None) -> float:
 
 _PARTS: tuple[Callable[[Path, Path], Iterator[Row]], ...] = (
     _monusac_board,
+    _monusac_organs,
     _lessons,
     _monusac_code,
+    _monusac_notebook,
     _bowl,
+    _monkey,
+    _midog,
     _pannuke,
     _leaderboards,
 )
@@ -245,9 +396,11 @@ then `evaluation leaderboard --challenge DIR --submissions DIR --output DIR`.
 | --- | --- | --- |
 | MoNuSAC 2020, PQ from nuclei | 99 of the 101 test images, and the teams' masks | `monusac2020_as_published` |
 | lessons, Tables 1, 4 and 5 | the same; the tables have means over patients, no values of patients | `monusac2020` |
+| PQ should be avoided, Fig. 3 and 5 | annotations of the pathologists of NuCLS' multi-rater set | none: `evaluation compare FIRST SECOND --match any_overlap --report` |
+| PQ should be avoided, Fig. 4 | the five masks of `example_single_cell` in the paper's repository (panoptic-quality-suppl). By hand, with `evaluation compare gt.png seg_1.png --match any_overlap`: IoU 0.78, 0.63, 0.68 and 0.45, as the repository's code has them | none |
 | CoNIC 2022, mPQ+ and R² | the final test set, which is not public, and the teams' predictions | `conic2022` |
 | Hirling 2024, rankings under other metrics | the teams' submissions to stage 2 of the Data Science Bowl, to Sartorius and to MIDOG | `dsb2018`, `sartorius2021`, `midog2021` |
-| PUMA, MONKEY: scores of teams | the test sets, and the teams' predictions; ranks of PUMA's boards are above | `puma2024`, `monkey2024` |
+| PUMA, MONKEY, MIDOG: scores of teams | the test sets, and the teams' predictions; ranks of PUMA's boards and MONKEY's points of a slide are above | `puma2024`, `monkey2024`, `midog2021` |
 """  # noqa: E501
 
 

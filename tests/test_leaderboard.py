@@ -655,6 +655,7 @@ def test_score_writes_the_place_among_earlier_results_and_no_name_of_theirs(made
             "classification": {"balanced_accuracy": {"group_mean": 2}},
             "segmentation": {"iou_class_mean": {"group_mean": 1}, "hausdorff_px": {"group_mean": 1}},
         },
+        "subtask": {"detection": 3, "classification": 2, "segmentation": 1},
     }
     for path in (tmp_path / "out").iterdir():
         assert "secret_team" not in path.read_text(), path.name
@@ -768,7 +769,8 @@ def test_a_place_that_needs_more_than_means_is_null_with_the_reason(with_earlier
     rank_otherwise(with_earlier, rule)
     metrics = score(with_earlier, made.submissions["outliner"], tmp_path / "out")
     assert (metrics["leaderboard"]["position"], metrics["leaderboard"]["sum_of_ranks"]) == (None, 7)
-    assert metrics["undefined"]["leaderboard"] == {"position": "needs-details"}
+    of_subtasks = dict.fromkeys(("detection", "classification", "segmentation"), "needs-details")
+    assert metrics["undefined"]["leaderboard"] == {"position": "needs-details", "subtask": of_subtasks}
 
 
 # --- the settings of a phase ------------------------------------------------------------------------------------------

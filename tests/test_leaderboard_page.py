@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from boards import EDGES, METHODS, SEPARATE, published_pq, ranked, table_of
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, rankdata
 
 from evaluation.board.board import rank_scores
 from evaluation.board.document import PAIRS_UP_TO, leaderboard_document, leaderboard_json
@@ -69,6 +69,40 @@ def document() -> dict[str, Any]:
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_subtask_has_a_ranking_by_the_sum_of_its_ranks() -> None:
+    """Tables 2 and 4 of the lessons from MoNuSAC, dilated borders, strict IoU; IoU and Hausdorff share a prize."""
+    published = {
+        "detection.f1.group_mean": [0.889, 0.895, 0.799, 0.903],
+        "classification.balanced_accuracy.group_mean": [0.89, 0.92, 0.91, 0.86],
+        "segmentation.iou.group_mean": [0.799, 0.795, 0.795, 0.793],
+        "segmentation.hausdorff_px.group_mean": [3.742, 3.602, 4.47, 3.702],
+    }
+    values = np.array(list(published.values()))
+    table = table_of(values[..., None], columns=tuple(published), higher_is_better=np.array([True, True, True, False]))
+    document = document_of(table)
+    ranks = {
+        path: rankdata(row if "hausdorff" in path else -row, "min")
+        for path, row in published.items()
+        for row in [np.array(row)]
+    }
+    segmentation = rankdata(ranks["segmentation.iou.group_mean"] + ranks["segmentation.hausdorff_px.group_mean"], "min")
+    expected = {"detection": [3, 2, 4, 1], "classification": [3, 1, 2, 4], "segmentation": segmentation.tolist()}
+    assert expected["segmentation"] == [2, 1, 3, 3]
+    teams = [team["name"] for team in document["teams"]]
+    found = {one["name"]: dict(zip(teams, one["places"], strict=True)) for one in document["subtasks"]}
+    assert found == {
+        name: {f"team {team}": place for team, place in enumerate(places)} for name, places in expected.items()
+    }
+    assert [len(one["columns"]) for one in document["subtasks"]] == [1, 1, 2]
+    shown = part(leaderboard_page(document), "subtasks")
+    assert [column.title for column in shown.columns] == ["team", *expected, "all"]
+    assert values_of(shown.rows[0]) == ["team 1", 2, 1, 1, 1]
+
+
+def test_one_subtask_alone_has_no_ranking_of_its_own(document) -> None:
+    assert document["subtasks"] == [] and "subtasks" not in anchors(leaderboard_page(document))
 
 
 def test_teams_that_share_a_place_are_marked(document) -> None:

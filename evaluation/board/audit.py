@@ -173,27 +173,13 @@ def _pairs_under_conditions(views: Sequence[AuditView], teams: Sequence[str]) ->
 
 def weight_views(own: AuditView, factors: Sequence[float] | None) -> Iterator[AuditView]:
     """Yield the view without each column, and with each weight multiplied. A single column has no such views."""
-    table, gaps, columns = own.table, own.table.gaps, own.rules.columns
+    table, columns = own.table, own.rules.columns
     tried = [factor for factor in (WEIGHT_FACTORS if factors is None else factors) if factor != 1]
     for index, factor in product(range(len(columns)) if len(columns) > 1 else (), tried):
         weights = table.weights.copy()
         weights[index] *= factor
         remaining = np.flatnonzero(weights)
-        changed = replace(
-            table,
-            columns=tuple(table.columns[place] for place in remaining),
-            higher_is_better=table.higher_is_better[remaining],
-            weights=weights[remaining],
-            overall=table.overall[:, remaining],
-            by_unit=None if table.by_unit is None else table.by_unit[:, remaining],
-            gaps=gaps
-            and replace(
-                gaps,
-                lacking=gaps.lacking[:, remaining],
-                left_out=gaps.left_out[remaining],
-                by_unit=gaps.by_unit[:, remaining],
-            ),
-        )
+        changed = ranked_table.part_of_table(replace(table, weights=weights), remaining.tolist())
         rules = own.rules.model_copy(update={"columns": tuple(columns[place] for place in remaining)})
         name = f"{columns[index].path} {f'x {factor:g}' if factor else 'without'}"
         yield AuditView(changed, rules, {**own.values, "weights": name})

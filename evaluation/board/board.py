@@ -30,6 +30,7 @@ from evaluation.board.stored import (
 )
 from evaluation.board.team_scores import TeamScores, floor_values, groups_of, plan_columns, score_table
 from evaluation.board.teams import Note, ResultFolder, reference_hashes, score_teams
+from evaluation.board.titles import subtasks_of
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
 from evaluation.files.results.documents import ABSENT, Ranks, as_json, identity, number, software
@@ -365,6 +366,8 @@ def build_board(
     few = len(table.teams) + len(unranked) <= document.PAIRS_UP_TO
     teams: tuple[document.TeamRow, ...] = ()
     methods: tuple[document.MethodPlaces, ...] = ()
+    subtasks: tuple[document.SubtaskPlaces, ...] = ()
+    paths = [column.path for column in rules.columns]
     stability = document.BoardStability(0, rules.seed, "no-teams")
     decided_by: tuple[document.Decision, ...] = ()
     if full and placed.teams:
@@ -377,13 +380,19 @@ def build_board(
         stability = document.board_stability(drawn, rules, placed)
         leading = ranked_table.first_without(placed, rules, ranking.position)
         decided_by = tuple(document.Decision(rule, names) for rule, names in leading.items())
+        place_of = {name: index for index, name in enumerate(placed.teams)}
+        order = [place_of[team.name] for team in teams]
+        subtasks = tuple(
+            document.SubtaskPlaces(
+                name, [paths[index] for index in columns], ranked_table.places_in_subtask(placed, rules, columns)[order]
+            )
+            for name, columns in subtasks_of(paths).items()
+        )
         if len(teams) <= document.PAIRS_UP_TO:
-            order = [placed.teams.index(team.name) for team in teams]
             by_method = ranked_table.places_by_methods(placed, rules, tests)
             methods = document.board_methods({name: places[order] for name, places in by_method.items()})
     first = placed.teams.index(teams[0].name) if teams else 0
     by_unit = bool(teams) and teams[0].columns[0].by_unit is not ABSENT
-    paths = [column.path for column in rules.columns]
     without = [
         document.UnrankedRow(name, document.cells_of(paths, value=values), "no-value", full.why[name])
         for name, values, has_place in zip(table.teams, table.overall, is_ranked, strict=True)
@@ -424,6 +433,7 @@ def build_board(
             )
             for team in sorted(shown, key=lambda team: team.name)
         ),
+        subtasks=subtasks,
         methods=methods,
         stability=stability,
         findings=tuple(render_findings(findings)),
@@ -472,13 +482,17 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
 def _ranks_of_first(table: ScoreTable, rules: RankingRules) -> Ranks:
     """Compute the table ``leaderboard`` of metrics.json for the first team."""
     summed = ranked_table.apply_method(table, rules.model_copy(update={"method": "sum_of_ranks"}))
-    position, reason = math.nan, "needs-details"
+    subtasks = subtasks_of(table.columns)
+    position, reason, places = math.nan, "needs-details", [math.nan] * len(subtasks)
     if not needs_units(rules.method) and not rules.ex_aequo:
         position, reason = float(ranked_table.apply_method(table, rules).position[0]), "no-value"
+        places = [ranked_table.places_in_subtask(table, rules, columns)[0] for columns in subtasks.values()]
     ranks = [(position, reason), *((rank, "no-value") for rank in (summed.combined[0], *summed.rank_by_column[0]))]
+    ranks += [(place, reason) for place in places]
     known = [(None, reason) if math.isnan(rank) else (float(rank), None) for rank, reason in ranks]
     submissions = int(np.count_nonzero(~np.isnan(summed.position)))
-    return {("submissions",): (submissions, None), **dict(zip(rank_paths(rules), known, strict=True))}
+    paths = [*rank_paths(rules), *(("subtask", name) for name in subtasks)]
+    return {("submissions",): (submissions, None), **dict(zip(paths, known, strict=True))}
 
 
 def store_results(board: document.Board, files: Mapping[str, Path], folder: Path) -> None:

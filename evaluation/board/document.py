@@ -194,6 +194,14 @@ class MethodPlaces(NamedTuple):
     kendall_tau: Float64
 
 
+class SubtaskPlaces(NamedTuple):
+    """The places of the teams by the columns of a subtask alone: what a prize that is split goes by."""
+
+    name: str
+    columns: list[str]
+    places: Float64
+
+
 @dataclass(frozen=True, slots=True)
 class BoardStability:
     """What the bootstrap says of the ranking as a whole; if nothing was drawn, the reason is ``undefined``.
@@ -281,6 +289,7 @@ class Board:
     ranking     the table [ranking] as it was applied, and in words
     teams       from the first rank to the last, equal places by name
     together    the test over the columns together; None: there is none
+    subtasks    empty if all columns are of one
     unit_names  as far as the challenge tells them; empty if the teams have no ``by_unit``
     alike       entries that share their errors: for organisers, never in leaderboard.json
     """
@@ -295,6 +304,7 @@ class Board:
     teams: tuple[TeamRow, ...]
     not_ranked: tuple[UnrankedRow, ...]
     shown: tuple[ShownRow, ...]
+    subtasks: tuple[SubtaskPlaces, ...]
     methods: tuple[MethodPlaces, ...]
     stability: BoardStability
     findings: tuple[str, ...]

@@ -55,6 +55,32 @@ def apply_method(table: ScoreTable, rules: RankingRules, tests: ComparedTeams | 
     return methods.rank_behind(table, rank)
 
 
+def part_of_table(table: ScoreTable, columns: Sequence[int]) -> ScoreTable:
+    """Return the table with some of its columns."""
+    chosen, gaps = np.asarray(columns, np.int64), table.gaps
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in columns),
+        higher_is_better=table.higher_is_better[chosen],
+        weights=table.weights[chosen],
+        overall=table.overall[:, chosen],
+        by_unit=None if table.by_unit is None else table.by_unit[:, chosen],
+        gaps=gaps
+        and replace(
+            gaps, lacking=gaps.lacking[:, chosen], left_out=gaps.left_out[chosen], by_unit=gaps.by_unit[:, chosen]
+        ),
+        samples=None,
+    )
+
+
+def places_in_subtask(table: ScoreTable, rules: RankingRules, columns: Sequence[int]) -> Float64:
+    """Rank the teams by some of the columns alone, by the method of the rules, float64 (T,)."""
+    part = part_of_table(table, columns)
+    rules = rules.model_copy(update={"columns": tuple(rules.columns[index] for index in columns)})
+    tests = compare_teams(part, rules) if rules.ex_aequo else None
+    return (share_places(part, rules, tests) if tests else apply_method(part, rules)).position
+
+
 def compare_teams(table: ScoreTable, rules: RankingRules) -> ComparedTeams | None:
     """Compare the teams of a table by the declared test, ``ranking.test``; None: the values of units are not known.
 

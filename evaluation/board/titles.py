@@ -126,3 +126,49 @@ def short_titles(paths: Sequence[str]) -> list[str]:
     if len(set(titles)) == len(titles):
         return titles
     return [path.replace(".", " ").replace("_", " ") for path in paths]
+
+
+# --- subtasks ---------------------------------------------------------------------------------------------------------
+
+
+_OF_CLASSES = ("macro_f1", "class_f1", "class_recall", "accuracy", "balanced_accuracy")  # of families with other scores
+_SUBTASKS: Mapping[str, str] = {  # of families; of others the family itself
+    "detection": "detection",
+    "objects": "detection",
+    "thresholds": "detection",
+    "segmentation": "segmentation",
+    "covered": "segmentation",
+    "overall": "segmentation",
+    "overlap": "segmentation",
+    "distances": "segmentation",
+}
+
+
+def _subtask_of(path: str) -> str:
+    """Name the subtask that a column ranks: "detection", "classification", "segmentation", or its family.
+
+    >>> [_subtask_of(f"{path}.pooled") for path in ("detection.f1", "covered.class_f1", "alternatives.near.overall.iou")]
+    ['detection', 'classification', 'segmentation']
+    >>> _subtask_of("panoptic.sq.group_mean"), _subtask_of("panoptic.pq.group_mean"), _subtask_of("score")
+    ('segmentation', 'panoptic', 'score')
+    """
+    parts = path.split(".")
+    family, *rest = parts[2:] if parts[0] == "alternatives" and len(parts) > 2 else parts
+    name = rest[-2] if len(rest) > 1 else ""
+    if family == "classification" or (family in _SUBTASKS and name in _OF_CLASSES):
+        return "classification"
+    if family == "panoptic" and name in ("sq", "rq"):
+        return "segmentation" if name == "sq" else "detection"
+    return _SUBTASKS.get(family, family)
+
+
+def subtasks_of(paths: Sequence[str]) -> dict[str, list[int]]:
+    """Group the columns of a ranking by subtask; nothing if there is one alone, or columns are not of metrics.json.
+
+    >>> subtasks_of(["detection.f1.pooled", "segmentation.iou.pooled", "segmentation.hausdorff_px.pooled"])
+    {'detection': [0], 'segmentation': [1, 2]}
+    """
+    groups: dict[str, list[int]] = {}
+    for index, path in enumerate(paths):
+        groups.setdefault(_subtask_of(path), []).append(index)
+    return groups if len(groups) > 1 and all("." in path for path in paths) else {}

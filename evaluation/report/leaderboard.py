@@ -47,7 +47,7 @@ def leaderboard_page(
     results  the content of the metrics.json of teams, by name: all their scores side by side
     details  the results of teams with details.json: their scores in each unit
     """
-    sections = [ranking_section(document), *_moves_section(document)]
+    sections = [ranking_section(document), *_subtask_section(document), *_moves_section(document)]
     if of_skills := team_tables(document, results or {}):
         title_of_skills = "Detection, classification and segmentation"
         sections.append(page.Section("teams", title_of_skills, tuple(of_skills), folded=True))
@@ -121,6 +121,24 @@ def ranking_section(document: Document) -> page.Section:
     if any(team.get("places") for team in document["teams"]) and not are_too_few(document):
         blocks.append(_rank_figure(document))
     return page.Section("places", "Ranking", tuple(blocks))
+
+
+def _subtask_section(document: Document) -> list[page.Section]:
+    """Show the ranks by the columns of each subtask alone, beside the rank by all of them."""
+    subtasks = document.get("subtasks", ())
+    if not subtasks:
+        return []
+    names = [subtask["name"].replace("_", " ") for subtask in subtasks]
+    rows = [
+        [team["name"], *map(tables.rank_cell, ranks), tables.rank_cell(team["position"])]
+        for team, *ranks in zip(document["teams"], *(subtask["places"] for subtask in subtasks), strict=True)
+    ]
+    help = dict(zip(names, (", ".join(subtask["columns"]) for subtask in subtasks), strict=True))
+    caption = "Ranks of each subtask, for a prize for each, beside the rank by all columns"
+    titles = ["team", *names, "all"]
+    table = tables.table_of("subtasks", caption, titles, rows, help=help, rest=TABLE_OF_TEAMS)
+    lead = "Each subtask is ranked by its own columns alone, by the method of the ranking."
+    return [page.Section("subtask-section", "Ranks of each subtask", (table,), lead)]
 
 
 def _moves_section(document: Document) -> list[page.Section]:

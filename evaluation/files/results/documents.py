@@ -485,12 +485,16 @@ class _Families(_StrictForm):
 
 
 class Leaderboard(_StrictForm):
-    """The rank of this result among earlier ones of the same challenge; under ``rank`` the paths of the columns."""
+    """The rank of this result among earlier ones of the same challenge; under ``rank`` the paths of the columns.
+
+    subtask  the rank by the columns of each subtask alone, if there are several
+    """
 
     position: Number | None
     sum_of_ranks: Number | None
     submissions: Annotated[int, Field(ge=0)]
     rank: ScoreTree
+    subtask: dict[Key, Number | None] = {}
 
 
 class MetricsFile(_Families):
