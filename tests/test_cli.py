@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import sys
 import zipfile
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import gettempdir
 
 import numpy as np
 import pytest
@@ -257,6 +259,22 @@ def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(made, tmp_p
     last = capsys.readouterr().err.splitlines()[-1]
     assert "SECRET" not in last
     assert "Traceback" not in last
+
+
+@pytest.mark.parametrize("error, told", [
+    (OSError(errno.ENOSPC, "No space left on device"), f"in the folder of temporary files, '{gettempdir()}')"),
+    (OSError(errno.ENOSPC, "No space left on device", "out/big"), "No space left on device ('out/big')"),
+    (OSError(errno.EACCES, "Permission denied", "SECRET"), "Cannot run: Permission denied; this"),
+])  # fmt: skip
+def test_a_full_disk_is_named_and_no_other_path(error, told, made, tmp_path, monkeypatch, capsys):
+    def fail(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("evaluation.scoring.street.score_submission", fail)
+    arguments = ["score", "--challenge", made.challenge, "--submission", tmp_path, "--output", tmp_path / "out"]
+    assert cli.run([str(a) for a in arguments]) == 70
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert told in last and last.endswith("this is not about the submission.") and "SECRET" not in last
 
 
 @pytest.mark.parametrize("arguments, told", [

@@ -273,9 +273,11 @@ def test_the_image_gets_every_signal_in_every_phase() -> None:
     assert 3 * len(runs) <= len(RUNS) + 10
 
 
-@pytest.mark.parametrize("name", ["TERM", "KILL"])
-@pytest.mark.parametrize("moment", ["workers start", "a result is there"])
-def test_a_leaderboard_that_is_stopped_says_what_it_keeps(name, moment, demo, tmp_path):
+@pytest.mark.parametrize("moment, name, code", [
+    *((moment, *ends) for moment in ("workers start", "a result is there") for ends in (("TERM", 143), ("KILL", -9))),
+    ("a result is there", "KILL of the child", 70),
+])  # fmt: skip
+def test_a_leaderboard_that_is_stopped_says_what_it_keeps(moment, name, code, demo, tmp_path):
     """Its workers are processes that import everything, and are not yet there for a second."""
     teams = demo.challenge.parent / "submissions"
     options = ["--challenge", demo.challenge, "--submissions", teams, "--output", tmp_path / "out"]
@@ -293,9 +295,11 @@ def test_a_leaderboard_that_is_stopped_says_what_it_keeps(name, moment, demo, tm
                     time.sleep(0.005)
             else:
                 wait_for(mark, call)
-            os.kill(call.pid, getattr(signal, f"SIG{name}"))  # it has not ended: at the latest there it is held
+            # It has not ended: at the latest there it is held.
+            process = int(mark.read_text()) if name == "KILL of the child" else call.pid
+            os.kill(process, getattr(signal, f"SIG{name.split()[0]}"))
             lines = call.stderr.read().splitlines()
-            assert call.wait() == {"TERM": 143, "KILL": -9}[name]
+            assert call.wait() == code
             assert left_of(call.pid, str(tmp_path)) == []
         finally:
             with suppress(ProcessLookupError):
@@ -304,3 +308,6 @@ def test_a_leaderboard_that_is_stopped_says_what_it_keeps(name, moment, demo, tm
     assert kept > 0 or moment == "workers start"
     if name == "TERM":
         assert lines[-1] == (f"Interrupted; results that were complete before are kept: {kept}." if kept else NOTHING)
+    elif code == 70:
+        assert lines[-1].startswith(OUT_OF_MEMORY)
+        assert lines[-1].endswith(f"submission. Results that were complete before are kept: {kept}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import signal
 import sys
+import tempfile
 import traceback
 from importlib import import_module
 from typing import TextIO
@@ -15,7 +16,7 @@ from evaluation.commands.screen import wrapped
 from evaluation.commands.watch import INTERNAL, Stopped, end_early, out_of_memory
 from evaluation.files.results import __version__
 from evaluation.files.system import process_limit
-from evaluation.findings import errors, render_findings, render_summary
+from evaluation.findings import errors, quote, render_findings, render_summary
 
 GROUPS = {
     "Compare": {
@@ -125,8 +126,7 @@ def _run_to_the_end(arguments: list[str]) -> int:
     except SystemExit:  # click's, when nobody reads on: all files are written by then
         return 0
     except OSError as error:
-        why = error.strerror or "a file or folder could not be used"
-        print(_no_process() if error.errno == errno.EAGAIN else f"Cannot run: {why}.", file=sys.stderr)
+        print(_no_process() if error.errno == errno.EAGAIN else _why_not(error), file=sys.stderr)
         _show_traceback(sys.stdout)
         return INTERNAL
     except MemoryError:
@@ -143,6 +143,16 @@ def _run_to_the_end(arguments: list[str]) -> int:
         )
         return INTERNAL
     return code or 0
+
+
+def _why_not(error: OSError) -> str:
+    """Say why the program cannot go on. No path is named but that of a full disk: others may be of the reference."""
+    why = error.strerror or "a file or folder could not be used"
+    where = ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        folder = "most often in the folder of temporary files, "
+        where = f" ({quote(error.filename, 200) if error.filename else f'{folder}{quote(tempfile.gettempdir(), 200)}'})"
+    return f"Cannot run: {why}{where}; this is not about the submission."
 
 
 def _show_traceback(stream: TextIO) -> None:

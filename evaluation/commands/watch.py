@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from evaluation.files.results.files import placed_files
+from evaluation.files.results.files import note_of_placed
 from evaluation.files.system import (
     STOPPING,
     can_fork,
@@ -91,9 +91,7 @@ def _stop_again(dropped: sys.UnraisableHookArgs) -> None:
 
 def end_early(stopped: Stopped) -> int:
     """Print a last line on which files are complete. Returns the exit code."""
-    results, files = sum(name == "metrics.json" for name in placed_files), len(placed_files)
-    note = f"results that were complete before are kept: {results}" if results else ""
-    note = note or (f"files that were complete before are kept: {files}" if files else "no results were written")
+    note = note_of_placed() or "no results were written"
     print(f"Interrupted; {note}.", file=sys.stderr, flush=True)
     return stopped.exit_code
 
@@ -108,7 +106,8 @@ def _exit_code_of(child: int) -> int:
         if name == "SIGKILL"
         else f"The evaluation was ended by {name}; this is not about the submission."
     )
-    print(line, file=sys.stderr, flush=True)
+    note = note_of_placed().capitalize()
+    print(f"{line} {note}." if note else line, file=sys.stderr, flush=True)
     return INTERNAL
 
 

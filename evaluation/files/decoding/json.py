@@ -67,7 +67,19 @@ def read_json(stream: BinaryIO, *, where: str, limits: LimitRules) -> Any:
 
 
 # A text without end is taken as a whole, too: to try again at each mark in it would take quadratic time.
-NOT_NUMBERS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|-?(?:NaN|Infinity)\b', re.DOTALL)
+NOT_NUMBERS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|(:?\s*)(-?(?:NaN|Infinity)\b)', re.DOTALL)
+
+
+def _as_json(match: re.Match[bytes]) -> bytes:
+    """Write null for the value of a key that is not JSON, and its word for an item of a list, so that a fault names it.
+
+    >>> NOT_NUMBERS.sub(_as_json, b'{"NaN": NaN, "at": [NaN, -Infinity, 1]}')
+    b'{"NaN": null, "at": ["NaN", "-Infinity", 1]}'
+    """
+    before, word = match[1], match[2]
+    if word is None:
+        return match[0]
+    return before + (b"null" if before.startswith(b":") else b'"%b"' % word)
 
 
 def read_records(stream: BinaryIO, *, key: str, where: str, limits: LimitRules, nan_is_null: bool = False) -> Records:
@@ -224,7 +236,7 @@ class RecordText:
 
     def without_nan(self, text: bytes | bytearray) -> bytes | bytearray:
         if self.nan_is_null and (b"NaN" in text or b"Infinity" in text):
-            return NOT_NUMBERS.sub(lambda match: match[0] if match[0].startswith(b'"') else b"null", text)
+            return NOT_NUMBERS.sub(_as_json, text)
         return text
 
     def locate(self, text: bytes | bytearray, position: int, start: int) -> tuple[int, int]:
