@@ -147,7 +147,7 @@ _SUBTASKS: Mapping[str, str] = {  # of families; of others the family itself
 def _subtask_of(path: str) -> str:
     """Name the subtask that a column ranks: "detection", "classification", "segmentation", or its family.
 
-    >>> [_subtask_of(f"{path}.pooled") for path in ("detection.f1", "covered.class_f1", "alternatives.near.overall.iou")]
+    >>> [_subtask_of(f"{path}.pooled") for path in ("detection.f1", "covered.class_f1", "alternatives.x.overall.iou")]
     ['detection', 'classification', 'segmentation']
     >>> _subtask_of("panoptic.sq.group_mean"), _subtask_of("panoptic.pq.group_mean"), _subtask_of("score")
     ('segmentation', 'panoptic', 'score')

@@ -453,8 +453,8 @@ def codes_document() -> str:
     sections = [
         "# Messages",
         "A message reads `[code] where: found; expected. Fix.` Identical messages are combined into one line with "
-        "up to three places and a count. Errors stop scoring until they are corrected; after a warning, scoring continues. "
-        "`evaluation explain CODE` prints a section.",
+        "up to three places and a count. Errors stop scoring until they are corrected; after a warning, scoring "
+        "continues. `evaluation explain CODE` prints a section.",
     ]
     for part, codes in _codes_by_part().items():
         sections.append(f"## {_markdown_text(part)}")
