@@ -30,6 +30,12 @@ EFFECT_WORDS: Mapping[Effect, str] = {"worse": "worse", "none": "same", "either"
 PROPERTIES_HEAD = """\
 | metric | range | better | both empty | no prediction | no reference | no match | + FN | + FP | symmetric | points |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
+LONG = 60  # letters of a paragraph that is not repeated
+_EMPTY = r'"(?:no-instances|no-reference|no-prediction)"'
+IN_TABLE = re.compile(  # values of empty sides
+    rf'(?:0 if one side is empty; undefined|Undefined) {_EMPTY}(?:[^.";(]|{_EMPTY}|"points-only"|\([^)]*\))*\.'
+    r"|Undefined if nothing matched\."
+)
 BETTER = {"higher": "higher", "lower": "lower", "one": "nearer to 1"}
 PIXEL_WISE = ("overlap.dice1", "partition.adapted_rand", "partition.variation_of_information")
 SIDES = ("both sides empty", "prediction empty", "reference empty", "nothing matched")
@@ -246,9 +252,10 @@ def document() -> str:
         parts += [f"## {family}: {title[0].lower()}{title[1:]}", text]
         parts += [f"- {', '.join(paths)}: {' '.join(definition.split())}" for definition, paths in shared.items()]
         parts.append(_table_of_properties(family))
+        seen: dict[str, str] = {}
         for page in pages_of(family):
             cited = f"Sources: {', '.join(section(page).sources)}."
-            parts += [f"### {page}", definitions(page, without=shared), cited]
+            parts += [f"### {page}", *_new_paragraphs(page, definitions(page, without=shared), seen), cited]
     return "\n\n".join([*parts, _page_text("sources").strip().replace("# Sources", "## Sources")]) + "\n"
 
 
@@ -262,6 +269,20 @@ def _shared_definitions(family: str) -> dict[str, list[str]]:
             found.setdefault(text, []).append(f"`{_general_name(metric)}`")
             pages.setdefault(text, set()).add(page)
     return {text: list(dict.fromkeys(paths)) for text, paths in found.items() if len(pages[text]) > 3}
+
+
+def _new_paragraphs(page: str, text: str, seen: dict[str, str]) -> list[str]:
+    """Return the paragraphs of a page without what is on earlier pages (but a link) or in its row of the table."""
+    new, earlier = list[str](), dict[str, None]()
+    for part in text.split("\n\n"):
+        paragraph = " ".join(IN_TABLE.sub("", " ".join(part.split())).split())
+        if not paragraph:
+            continue
+        if seen.setdefault(paragraph, page) == page or len(paragraph) < LONG:
+            new.append(paragraph)
+        else:
+            earlier[seen[paragraph]] = None
+    return [*new, *(f"See [{_short(other)}](#{anchor(other)})." for other in earlier)]
 
 
 def _general_name(metric: Metric) -> str:
