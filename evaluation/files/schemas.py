@@ -11,6 +11,7 @@ references lead nowhere, and knows JSON Schema up to draft 7.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Annotated, Any, Generic, Literal, NotRequired
@@ -374,16 +375,150 @@ class _Labelme(TypedDict):
     shapes: list[_LabelmeShape]
 
 
-# --- rows of CSV ------------------------------------------------------------------------------------------------------
+# --- MIDOG ------------------------------------------------------------------------------------------------------------
 
 
+def _check_box(box: list[float]) -> list[float]:
+    if not (box[0] <= box[2] and box[1] <= box[3]):
+        raise ValueError("numbers [x1, y1, x2, y2], two corners of the box, the upper left one first")
+    return box
+
+
+@with_config(STRICT)
+class _MidogNucleus(TypedDict):
+    """A nucleus of MIDOG: ``bbox`` is [x1, y1, x2, y2]."""
+
+    image_id: NotRequired[Id | None]
+    bbox: Annotated[list[Number], Field(min_length=4, max_length=4), AfterValidator(_check_box)]
+    category_id: NotRequired[Id | None]
+    score: NotRequired[Probability | None]
+
+
+@with_config(STRICT)
+class _Midog(TypedDict):
+    """JSON of MIDOG; in a file of one image the list of images may be left out."""
+
+    images: NotRequired[list[_CocoImage]]
+    annotations: Annotated[list[_MidogNucleus], AfterValidator(partial(_all_or_none, key="score"))]
+    categories: NotRequired[list[_CocoCategory] | None]
+
+
+# --- tables: a list of rows, each by the names of its columns; numbers are numbers, and empty cells have no key -------
+
+
+Label = float | str  # a class, or the name of an image
+
+
+@with_config(STRICT)
 class _PointRow(TypedDict):
-    """A row of a table of points. Other names of columns: docs/formats.md."""
+    """A row of a table of points; without x and y it is no nucleus. Other names of columns: docs/formats.md."""
 
-    x: Number
-    y: Number
-    case: NotRequired[str]
+    x: NotRequired[Number]
+    y: NotRequired[Number]
+    case: NotRequired[Label]
+    probability: NotRequired[Any]
+
+
+def _check_points(rows: list[Any]) -> list[Any]:
+    nuclei = [row for row in rows if "x" in row or "y" in row]
+    if any("x" not in row or "y" not in row for row in nuclei):
+        raise ValueError("numbers in x and y, or in neither")
+    return _check_probabilities(rows, nuclei)
+
+
+def _check_probabilities(rows: list[Any], nuclei: list[Any]) -> list[Any]:
+    _all_or_none(nuclei, "probability")
+    for row in nuclei:
+        number = row.get("probability", 0)
+        if isinstance(number, str) or not 0 <= number <= 1:
+            raise ValueError("probability is a number from 0 to 1")
+    return rows
+
+
+def _numbers_in(cell: float | str | None) -> list[float]:
+    """Return the numbers of a cell such as "1,2.5,3"."""
+    if not isinstance(cell, str):
+        return [] if cell is None else [cell]
+    numbers = [float(text if PLAIN_NUMBER.fullmatch(text.strip()) else "nan") for text in cell.split(",")]
+    if not all(abs(number) <= COORDINATE_LIMIT for number in numbers):
+        raise ValueError("numbers with commas between them")
+    return numbers
+
+
+PLAIN_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BOX = ("xmin", "ymin", "xmax", "ymax")
+_LIST = {"type": ["number", "string"], "pattern": "^[-+0-9.eE, ]*$"}
+Coordinates = Annotated[Number | str, WithJsonSchema(_LIST)]
+
+
+def _check_nucls(row: dict[str, Any]) -> dict[str, Any]:
+    x, y = (_numbers_in(row.get(key)) for key in ("coords_x", "coords_y"))
+    is_box = row["type"].casefold() == "rectangle" and not x and not y
+    if len(x) != len(y) or not (x or is_box):
+        raise ValueError("as many x as y, and vertices of a polyline")
+    corners = [row.get(key) for key in _BOX] if is_box else []
+    if not all(isinstance(n, float | int) and abs(n) <= COORDINATE_LIMIT for n in corners):
+        raise ValueError("xmin, ymin, xmax, ymax of a rectangle")
+    return row
+
+
+@with_config(STRICT)
+class _NuclsRow(TypedDict):
+    """A row of NuCLS: vertices of a polyline, or the box of a rectangle."""
+
+    type: Annotated[str, Field(pattern="^([Rr][Ee][Cc][Tt][Aa][Nn][Gg][Ll][Ee]|[Pp][Oo][Ll][Yy][Ll][Ii][Nn][Ee])$")]
+    coords_x: NotRequired[Coordinates]
+    coords_y: NotRequired[Coordinates]
+    xmin: NotRequired[Any]
+    ymin: NotRequired[Any]
+    xmax: NotRequired[Any]
+    ymax: NotRequired[Any]
+    raw_classification: NotRequired[Label]
+    main_classification: NotRequired[Label]
+    super_classification: NotRequired[Label]
     probability: NotRequired[Probability]
+
+
+@with_config(STRICT)
+class _RleRow(TypedDict):
+    """A row of run-length codes: "start length start length …"; without a code it is no nucleus."""
+
+    image_id: Label
+    rle: NotRequired[Annotated[str, Field(pattern=r"^\s*([+]?[0-9]{1,18}\s+[+]?0*[1-9][0-9]{0,17}(\s+|$))*$")]]
+    probability: NotRequired[Any]
+
+
+def _check_codes(rows: list[Any]) -> list[Any]:
+    return _check_probabilities(rows, [row for row in rows if "rle" in row])
+
+
+_COUNT = {"type": "number", "minimum": 0, "maximum": 10**9, "multipleOf": 1}
+
+
+def _check_counts(row: dict[str, Any]) -> dict[str, Any]:
+    counts = [value for key, value in row.items() if key != "case"]
+    if type(row.get("case")) not in (int, float, str) or not all(type(count) in NUMBERS for count in counts):
+        raise ValueError("the name of a case, and numbers")
+    if not all(0 <= count <= 10**9 and count % 1 == 0 for count in counts):
+        raise ValueError("whole numbers from 0 to 1,000,000,000")
+    return row
+
+
+# A case, and the number of nuclei of each class. Which columns are classes the model does not know: leave others out.
+_COUNT_ROW = {
+    "type": "object",
+    "properties": {"case": {"type": ["number", "string"]}},
+    "required": ["case"],
+    "additionalProperties": _COUNT,
+}
+CountRow = Annotated[dict[str, Any], AfterValidator(_check_counts), WithJsonSchema(_COUNT_ROW)]
+
+
+Rows = Annotated[list[_PointRow], AfterValidator(_check_points)]
+RleRows = Annotated[list[_RleRow], AfterValidator(_check_codes)]
+NuclsRows = Annotated[
+    list[Annotated[_NuclsRow, AfterValidator(_check_nucls)]], AfterValidator(partial(_all_or_none, key="probability"))
+]
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
@@ -399,7 +534,11 @@ MODELS: Mapping[str, Any] = {
     "hovernet_json": _HoverNet,
     "cellvit_json": _CellVit,
     "labelme_json": _Labelme,
-    "points_csv": _PointRow,
+    "midog_json": _Midog,
+    "points_csv": Rows,
+    "nucls_csv": NuclsRows,
+    "rle_csv": RleRows,
+    "counts_csv": list[CountRow],
 }
 
 
@@ -434,7 +573,8 @@ def json_schema(name: str) -> dict[str, Any]:
     schema = model_of(name).json_schema()
     plain: dict[str, Any] = _without_references(schema, schema.get("$defs", {}))
     if name.endswith("_csv"):
-        plain = {"description": "Each row of the table, by the names of its columns.", "type": "array", "items": plain}
+        empty = "" if name == "counts_csv" else "; empty cells are left out"
+        plain = {"description": f"Rows of the table, by the names of its columns{empty}.", **plain}
     return {"$schema": DRAFT, "title": name, **plain}
 
 
