@@ -1005,6 +1005,91 @@ LAYOUTS["classes"] = [
 ]  # fmt: skip
 
 
+FORMS_OF_CLASSES = (
+    "{image}/{name}.tif", "{name}/{image}.tif", "{image}_{name}.tif", "{name}_{image}.tif", "{image}/{name}/1.tif",
+    "{image}/{name}/{image}_{name}.tif", "{name}/P1/{image}.tif", "P1/{image}/{name}.tif",
+)  # fmt: skip
+TWO = ("lymphocyte", "epithelial")  # of nucleus 2, and of the others
+ASSUMED = "is an image, and not a class of one, name it otherwise: "
+
+
+def doubled(labels: np.ndarray, image: str) -> np.ndarray:
+    """Each nucleus twice, so that no file has the mask of a single one; turned for the second image."""
+    both = np.hstack([labels, np.where(labels, labels + 10, 0)]).astype(labels.dtype)
+    return np.fliplr(both) if image == "b" else both
+
+
+def of_classes(form: str, names: tuple[str, str] = TWO, write: Callable[..., Any] = as_is, *images: str) -> OfSide:
+    """A file for each image and class."""
+
+    def part(image: str, labels: np.ndarray, name: str) -> Any:
+        labels = doubled(labels, image)
+        return write(np.where((labels % 10 == 2) == (name == names[0]), labels, 0).astype(labels.dtype))
+
+    paths = {form.format(image=image, name=name): (image, name) for image in images or "ab" for name in names}
+    both_sides = (("ref", R), ("pred", P))
+    return {
+        side: {path: part(image, labels, name) for path, (image, name) in paths.items()} for side, labels in both_sides
+    }
+
+
+def enlarged(labels: np.ndarray) -> np.ndarray:
+    return np.kron(labels, np.ones((4, 4), labels.dtype))
+
+
+def whole(labels: np.ndarray) -> OfSide:
+    return {"pred": {f"{image}.tif": doubled(labels, image) for image in "ab"}}
+
+
+WITH_CLASSES = {"detection.f1": 0.8, "classification.balanced_accuracy": 1}
+LAYOUTS["a file for each class"] = [
+    *((form, of_classes(form), WITH_CLASSES, more, {"classes 'epithelial' and 'lymphocyte'": 2})
+      for form in FORMS_OF_CLASSES for more in ("", "--save-challenge kept")),
+    *((f"{form} as one class", of_classes(form), 0.8, "--classes none", {"share": 0}) for form in FORMS_OF_CLASSES),
+    *((f"{form} beside a reference without classes", {**of_classes(form), "ref": whole(R)["pred"]}, 0.8, "",
+       {"the prediction tells classes, this side does not": 1}) for form in FORMS_OF_CLASSES[:4]),
+    *((f"{form} beside a prediction without classes", {**of_classes(form), **whole(P)}, 0.8, "",
+       {"the reference tells classes, this side does not": 1}) for form in FORMS_OF_CLASSES[:4]),
+    ("other words, by their pixels", of_classes("{image}/{name}.tif", ("positive", "negative"), enlarged), WITH_CLASSES,
+     "", {f"If 'a/negative.tif' {ASSUMED}'a-negative'": 1}),
+    ("named otherwise", of_classes("{image}-{name}.tif"), 5 / 6, "", {"4 images as label_image, no": 2}),
+    ("other words, of which pixels say nothing", of_classes("{image}/{name}.tif", ("positive", "negative")), 0.8, "",
+     {"4 images as": 2, "'negative' and 'positive' are read as images. If they are classes: --classes 'negative,pos": 1}),
+    ("the same, which are asked for", of_classes("{image}/{name}.tif", ("positive", "negative")), WITH_CLASSES,
+     "--classes positive,negative", {"are read as images": 0}),
+    ("names with numbers", of_classes("{image}/{name}.tif", ("CD8", "CD3")), WITH_CLASSES, "--classes CD8,CD3"),
+    *(("a nucleus of each class in each image", both({
+        form.format(image=image, name=name): lambda n, own=own: np.where(n == own, n, 0)
+        for image in "ab" for own, name in ((1, "tumour"), (3, "stroma"))
+    }), 2 / 3) for form in FORMS_OF_CLASSES),
+    ("patients", of_classes("{name}/{image}.tif", ("P1", "P2")), 5 / 6, "", {"means over 2 patients": 1}),
+    ("images of two patients, whose nuclei share pixels", both({
+        f"{patient}/{place}.tif": lambda n, y=y: np.roll(enlarged(n), y, 0) for patient in ("anna", "bert")
+        for place, y in (("left", 0), ("right", 9))
+    }), 0.8, "", {"4 images as": 2, "are read as images": 0}),
+    ("one class alone is found", {
+        "ref": of_classes("{image}/{name}.tif")["ref"],
+        "pred": {path: of for path, of in of_classes("{image}/{name}.tif")["pred"].items() if TWO[1] in path},
+    }, {"detection.recall": 1 / 3, "detection.precision": 1}),
+    ("two of three classes are one", both({
+        f"{image}_{name}.tif": lambda n, number=number: np.where(n == number, n, 0)
+        for image in "ab" for number, name in ((1, "tumour"), (2, "stroma"), (3, "plasma"))
+    }), {"detection.f1": 0.8, "classification.balanced_accuracy": 1}, "--classes one=tumour=stroma,plasma"),
+    ("all classes are one, and not scored what is ambiguous", {
+        "ref": {"a_tumour.tif": np.where(R == 1, R, 0), "a_stroma.tif": np.where(R == 2, R, 0),
+                "a_ambiguous.tif": np.where(R == 3, R, 0), "b_tumour.tif": R},
+        "pred": {"a_tumour.tif": np.where(R == 1, R, 0), "a_stroma.tif": np.where(R == 1, 0, R), "b_tumour.tif": R},
+    }, 1.0, "--classes none"),
+    ("classes that share pixels as one", {
+        "ref": {"a.tif": R}, "pred": {"a_tumour.tif": np.where(R == 2, 0, R), "a_stroma.tif": R[::1] * (R < 3)},
+    }, 1.0, "--classes none", {"taken as one share 100 pixels: the first has them": 1}),
+    *((f"outlines in {form}", both({form.format(image=image, name=name): lambda n, k=k: outlines(np.where(n == k, n, 0))
+       for image in "ab" for k, name in ((1, "tumour"), (2, "stroma"))}), WITH_CLASSES | {"detection.f1": 1}, "",
+       {"classes 'stroma' and 'tumour'": None})
+      for form in ("{image}/{name}/1.geojson", "{image}/{name}.geojson", "{name}/{image}.geojson")),
+]  # fmt: skip
+
+
 # --- what does not fit ------------------------------------------------------------------------------------------------
 
 
@@ -1267,6 +1352,16 @@ def test_init_takes_no_picture_for_a_reference(picture: str, mask_file: str, pat
     rows = Path("mine/cases.csv").read_text().splitlines()
     assert [row.split(",")[0] for row in rows[1:]] == ["a", "b"]
     assert f'files = "reference/{pattern}"' in Path("mine/challenge.toml").read_text()
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS_OF_CLASSES if form.count("{image}") == 1])
+def test_init_writes_the_pattern_of_files_of_classes(form: str, capsys) -> None:
+    sides = of_classes(form)
+    lay_out({"mine/reference": sides["ref"], "pred": sides["pred"]})
+    assert run(["init", "mine"]) == 0, capsys.readouterr()
+    assert run(["score", "--challenge", "mine", "--submission", "pred", "--output", "out"]) == 0, capsys.readouterr()
+    assert f1_in("out") == pytest.approx(0.8)
+    assert metrics_in("out")["classification"]["balanced_accuracy"]["group_mean"] == 1
 
 
 def test_init_says_how_pieces_become_a_challenge(capsys) -> None:

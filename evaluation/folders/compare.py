@@ -125,7 +125,8 @@ def compare_paths(
             raise WrongUsage(fault("file-exists", quote(folder, 120), wording="folder-not-empty"))
         paths = [reference, *predictions.values()]
         skip_tables = challenges.is_none(classes)  # of predictions; those of the reference may call nuclei ambiguous
-        sides = _look_at_sides(paths, workspace, leave_out, skip_tables=skip_tables)
+        named = challenges.spellings_of(classes)
+        sides = _look_at_sides(paths, workspace, leave_out, named, skip_tables=skip_tables)
         reference_side, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
         of_models = {model: _with_categories(side, reference_side) for model, side in of_models.items()}
         _check_ignored(reference_side, ignore)
@@ -133,6 +134,7 @@ def compare_paths(
             challenges.parsed_match(match) if match else None,
             tuple(families),
             tuple(challenges.ignored_classes(reference_side, ignore)) if ignore else (),
+            as_one=skip_tables,
         )
         planned = challenges.plan_classes(reference_side, of_models, classes, wanted.ignore)
         parties = parties_of(reference_side, of_models, planned)
@@ -204,18 +206,23 @@ def _link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) 
 
 
 def _look_at_sides(
-    paths: Sequence[Path], workspace: Path, leave_out: Sequence[str], *, skip_tables: bool
+    paths: Sequence[Path], workspace: Path, leave_out: Sequence[str], named: Sequence[str], *, skip_tables: bool
 ) -> list[Source]:
-    """Look at reference and predictions. The sizes of images on one side tell how arrays of the other lie."""
+    """Look at reference and predictions. The sizes of images on one side tell how arrays of the other lie.
 
-    def look_at(path: Path, sizes: Collection[tuple[int, int]], *, is_reference: bool) -> Source:
+    named  spellings of the classes that are asked for; of none the reference tells which may be in paths
+    """
+
+    def look_at(
+        path: Path, sizes: Collection[tuple[int, int]], known: Sequence[str] = named, *, is_reference: bool
+    ) -> Source:
         folder = Path(tempfile.mkdtemp(dir=workspace))
-        return look(
-            path, folder, skip_tables=skip_tables and not is_reference, imports=True, sizes=sizes, leave_out=leave_out
-        )
+        skip = skip_tables and not is_reference
+        return look(path, folder, skip_tables=skip, imports=True, sizes=sizes, leave_out=leave_out, known=known)
 
     reference = look_at(paths[0], (), is_reference=True)
-    predictions = [look_at(path, _sizes_in(reference), is_reference=False) for path in paths[1:]]
+    known = named or reference.classes
+    predictions = [look_at(path, _sizes_in(reference), known, is_reference=False) for path in paths[1:]]
     if reference.is_stack or EACH_A_MASK in reference.imports:
         reference = look_at(paths[0], set().union(*map(_sizes_in, predictions)), is_reference=True)
     return [reference, *predictions]

@@ -33,7 +33,16 @@ from evaluation.folders import made_challenge as challenges
 from evaluation.folders.from_jobs import ending_of_files, find_jobs_file, find_phase
 from evaluation.folders.look import look
 from evaluation.folders.made_challenge import ClassNames, ClassPlan, holds_points, table_text, toml_value
-from evaluation.folders.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of, size_beside
+from evaluation.folders.source import (
+    NAMELESS,
+    Size,
+    Source,
+    SourceFile,
+    bare_parts,
+    pair_names,
+    patients_of,
+    size_beside,
+)
 from evaluation.scoring.rasterise import rasterise_reference
 from nuclei_metrics.model import OF_STRATA
 
@@ -396,6 +405,10 @@ def _pattern_of_file(file: SourceFile, has_groups: bool) -> str:
             folders = [field if folder == text else folder for folder in folders]
     if file.case in folders:
         folders = ["{case}" if folder == file.case else folder for folder in folders]
+        if file.of_class and bare_parts(name)[-1] == file.of_class:
+            name = "{class}" + name[len(file.of_class) :]
+    elif file.of_class and name.startswith(f"{file.of_class}_{file.case}"):
+        name = "{class}_{case}" + name[len(f"{file.of_class}_{file.case}") :]
     elif name.startswith(file.case):
         name = "{case}" + name[len(file.case) :]
         if file.of_class and name.startswith(f"{{case}}_{file.of_class}"):

@@ -50,6 +50,7 @@ from evaluation.files.submission.by_pattern import NOTE, PLATFORM_LISTS
 from evaluation.files.submission.files import FolderFiles
 from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
+from evaluation.folders import places
 from evaluation.folders import source as sides
 from evaluation.folders.pieces import COLOURED, VOLUMES, Files, pixels_of, plane_of, remedy, unfold
 from evaluation.folders.source import Size, Source, SourceCase, SourceFile, bare_parts
@@ -95,6 +96,7 @@ def look(
     imports: bool = False,
     sizes: Collection[Size] = (),
     leave_out: Sequence[str] = (),
+    known: Collection[str] = (),
 ) -> Source:
     """Find out what a folder, a ZIP or a file holds; a ZIP is unpacked into the workspace, an empty folder.
 
@@ -102,6 +104,7 @@ def look(
     imports       files of formats that are no formats of challenges are imported, too
     sizes         of the images of the other side, as far as they are known
     leave_out     names of classes whose annotations are no nuclei
+    known         names of classes that are compared, as far as they are told: paths may name them
 
     Raises WrongUsage with what is wrong if there is nothing in it that can be read.
     """
@@ -113,7 +116,7 @@ def look(
         is_list = PurePosixPath(name).name in PLATFORM_LISTS and (images or "/" not in name)
         if not is_list:
             _add_to_side(files, name, file, imports=imports)
-    unfold(files, sizes)
+    unfold(files, sizes, lambda images: places.name_classes(images, known))
     if files.notes and not imports:
         raise WrongUsage(fault("nothing-to-compare", shown, got=files.notes[0].rstrip("."), wording="in-pieces"))
     kinds: dict[tuple[str, str, str], list[SourceFile]] = {}
@@ -137,7 +140,7 @@ def look(
     (format, _, suffix), chosen = order[0], kinds[order[0]]
     files.left_out += [(one.name, f"{kind[0]} ({kind[2]})") for kind in order[1:] for one in kinds[kind]]
     others = {bare_parts(one.name)[-1]: one.name for kind in order[1:] for one in kinds[kind]}
-    reading = _Reading(path, format, suffix, usual_keys(format, chosen[0].detected.keys, USUAL))
+    reading = _Reading(path, format, suffix, usual_keys(format, chosen[0].detected.keys, USUAL), known)
     if leave_out:
         reading.keys["skip_classes"] = tuple(leave_out)
     tables, findings = _tables_beside(reading, chosen, named, files, skip_tables=skip_tables)
@@ -155,7 +158,7 @@ def look(
         others=others,
         has_pictures=bool(files.pictures),
         imports=tuple(sorted(files.forms)),
-        notes=tuple(files.notes),
+        notes=(*files.notes, *reading.notes),
         signs=tuple(signs),
         is_stack=files.is_stack,
     )
@@ -412,6 +415,8 @@ class _Reading:
     """Files of one format that are read one after the other.
 
     keys      of its rules; what the files tell is added
+    known     names of classes that are compared, as far as they are told
+    notes     what is not sure about the paths of the files, in sentences
     classes   names of classes in the order in which they are met
     numbers   the numbers that stand for them in the files, by name
     held      how many outlines of a class lie inside those of another one, by the ids of both
@@ -422,6 +427,8 @@ class _Reading:
     format: str
     suffix: str
     keys: dict[str, Any]
+    known: Collection[str] = ()
+    notes: Sequence[str] = ()
     classes: list[str] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     held: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -440,7 +447,9 @@ class _Reading:
             got += f" ({self.format})"
             raise refused("nothing-to-compare", shown, got=got)
         by_case: dict[str, list[SourceFile]] = {}
-        for file in sides.place_in_jobs(files, images) if images else sides.place_files(files, self.format):
+        placed = places.place_in_jobs(files, images) if images else places.place_files(files, self.format, self.known)
+        self.notes = placed.notes
+        for file in placed.files:
             by_case.setdefault(file.case, []).append(file)
         cases = {}
         for case, parts in by_case.items():

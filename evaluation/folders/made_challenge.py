@@ -26,7 +26,8 @@ from evaluation.findings.errors import WrongUsage
 from evaluation.folders import source as sides
 from evaluation.folders.hints import hint_about_size
 from evaluation.folders.pieces import pixels_of
-from evaluation.folders.source import ARRAY_FORMATS, NAMELESS, Pairing, Size, Source, SourceCase
+from evaluation.folders.places import join_classes
+from evaluation.folders.source import ARRAY_FORMATS, NAMELESS, OF_NUCLEI, Pairing, Size, Source, SourceCase
 from evaluation.scoring.score import FEWEST_NUCLEI
 from nuclei_metrics.aggregation.units import FEWEST_GROUPS
 
@@ -298,6 +299,12 @@ def _named_class(name: str) -> tuple[str, list[str]]:
     return plain, [] if plain == name else [name]
 
 
+def spellings_of(option: str | None) -> list[str]:
+    """List all spellings of the classes in the option ``--classes``; none if it names no class."""
+    plan = [] if option is None or is_none(option) else parsed_classes(option)
+    return [word for name, aliases in plan for word in (name, *aliases)]
+
+
 def parsed_classes(option: str) -> ClassNames:
     """``tumour=neoplastic=1,stroma`` as names with other spellings. Raises ValueError for a spelling of two classes.
 
@@ -371,11 +378,15 @@ def parsed_match(text: str) -> _MatchChoice:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a comparison shows: how nuclei match (None: by the preset); further families of metrics."""
+    """What a comparison shows: how nuclei match (None: by the preset); further families of metrics.
+
+    as_one  nuclei are of one class, whatever the files say
+    """
 
     match: _MatchChoice | None = None
     families: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    as_one: bool = False
 
     def match_of(self, *, points: bool) -> _MatchChoice:
         """How nuclei match: points by their distance, whatever is wanted for outlines."""
@@ -474,7 +485,12 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
 
     scratch  where files are linked, else they are copied; it is used instead if sizes differ
     """
-    models, plan = party.models, party.plan
+    plan = party.plan
+    reference, *predictions = (
+        _with_joined_classes(side, plan, scratch.parent, is_wanted=wanted.as_one or not _is_nameless(plan))
+        for side in (reference, *party.models.values())
+    )
+    models = dict(zip(party.models, predictions, strict=True))
     _check_stacks(reference, models)
     pairings = {model: _pair_sides(reference, side, model) for model, side in models.items()}
     for model, side in models.items():
@@ -806,12 +822,6 @@ def _stage(
         skipped = tuple(one.called for name, one in side.cases.items() if one.called and name not in cases.values())
         return keys | ({"skip_cases": skipped} if skipped else {})
     if side.has_class_files:
-        if len(plan) == 1:
-            got = "a file for each class, but the classes are not on both sides"
-            two = next(iter(side.cases.values())).files[:2]
-            named = " and ".join(quote(file.name) for file in two)
-            fix = f"If {named} are two label images for one image, name the files of one kind."
-            raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got, fix=fix))
         keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
     class_file = side.class_file
     if class_file is not None:
@@ -823,9 +833,7 @@ def _stage(
         for file in side.cases[name].files:
             target = f"{below}/{case}"
             if file.of_class:
-                own = file.of_class.casefold()
-                spelt = (name for name, aliases in plan if own in map(str.casefold, (name, *aliases)))
-                target += f"/{next(spelt, file.of_class)}"
+                target += f"/{_planned_name(plan, file.of_class)}"
             put(file.path, f"{target}{file.suffix}")
             if class_file is not None and file.classes is not None and not file.of_class:
                 put(file.classes, f"{target}{file.class_ending}")
@@ -835,6 +843,32 @@ def _stage(
     if labels and side.format == "label_image":
         keys["not_annotated"] = labels
     return keys
+
+
+def _planned_name(plan: ClassNames, spelling: str) -> str:
+    """The name of the class that is spelt so, or the spelling."""
+    folded = spelling.casefold()
+    return next((name for name, more in plan if folded in map(str.casefold, (name, *more))), spelling)
+
+
+def _with_joined_classes(side: Source, plan: ClassNames, workspace: Path, *, is_wanted: bool) -> Source:
+    """A side whose files of one class and image are joined, where several of its classes are compared as one.
+
+    Raises WrongUsage for files that cannot be joined, and if nobody wants it and the names are no words for nuclei.
+    """
+    of_class = {file.of_class: _planned_name(plan, file.of_class) for file in side.files() if file.of_class}
+    if len({*of_class.values()}) == len(of_class):
+        return side
+    two = " and ".join(quote(file.name) for file in next(iter(side.cases.values())).files[:2])
+    got = f"several files of one class for an image, such as {two}"
+    fix = "Convert them to label images ('evaluation convert'), or compare their classes."
+    if not is_wanted and not all(map(OF_NUCLEI.search, of_class)):
+        got = "a file for each class, but the classes are not on both sides"
+        fix = f"If {two} are two label images for one image, name the files of one kind."
+        fix += " If they are classes, take them as one: --classes none." * (side.format == "label_image")
+    elif (joined := join_classes(side, of_class, workspace)) is not None:
+        return joined
+    raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got, fix=fix))
 
 
 def _covers_half(side: Source, label: int) -> bool:

@@ -98,8 +98,14 @@ class Files:
     is_stack: bool = False
 
 
-def unfold(files: Files, sizes: Collection[Size]) -> None:
-    """Look into the images among the files of a side. ``sizes``: of the images of the other side, as far as known."""
+def unfold(
+    files: Files, sizes: Collection[Size], name_classes: Callable[[Sequence[SourceFile]], bool] = lambda images: False
+) -> None:
+    """Look into the images among the files of a side.
+
+    sizes         of the images of the other side, as far as known
+    name_classes  whether the paths of images name classes; then none is the mask of a nucleus of a larger whole
+    """
     folder = Path(tempfile.mkdtemp(dir=files.workspace))
     images = [file for file in files.read if _may_be_images(file)]
     files.read = [file for file in files.read if not _may_be_images(file)]
@@ -120,7 +126,8 @@ def unfold(files: Files, sizes: Collection[Size]) -> None:
     flat = [file for file in images if file not in stacks]
     files.pictures = _pictures_among(flat)
     files.left_out += files.pictures.items()
-    labels = _join_masks([file for file in flat if file.name not in files.pictures], files, folder)
+    labels = [file for file in flat if file.name not in files.pictures]
+    labels = labels if name_classes(labels) else _join_masks(labels, files, folder)
     files.read += _with_one_suffix(labels, files, folder)
 
 

@@ -27,7 +27,7 @@ from evaluation.files.submission.by_pattern import composed
 from evaluation.files.submission.files import SubmissionFiles
 from evaluation.files.submission.jobs import JOBS_FILE, jobs_folder, name_in, values_of
 from evaluation.findings import Finding, counted, listed, quote, shell_command
-from evaluation.findings.errors import SubmissionRejected, WrongUsage, faults_as, refused
+from evaluation.findings.errors import SubmissionRejected, WrongUsage, faults_as
 
 OF_OBJECTS = re.compile("object|instance", re.IGNORECASE)  # in the name of what has nuclei rather than classes
 Size = tuple[int, int]  # height and width, px
@@ -306,51 +306,6 @@ def images_of_jobs(files: Mapping[str, Path]) -> dict[str, str]:
     return images
 
 
-def place_in_jobs(files: Sequence[SourceFile], images: Mapping[str, str]) -> list[SourceFile]:
-    """The files with the cases of their jobs. Raises InputFault if a job has several."""
-    placed = [
-        replace(file, case=images[f"{folder}/"])
-        for file in files
-        for folder in PurePosixPath(file.name).parents
-        if f"{folder}/" in images
-    ]
-    if len({file.case for file in placed}) < len(placed):
-        kinds = sorted({PurePosixPath(file.name).name for file in placed})
-        got = f"several outputs of each job, such as {listed(kinds, 3, last='and')}"
-        raise refused("nothing-to-compare", quote(JOBS_FILE), wording="several-for-each-job", got=got)
-    return _with_groups(placed)
-
-
-def place_files(files: Sequence[SourceFile], format: str) -> list[SourceFile]:
-    """The files with the case, group and class in their paths; class maps go with their label images."""
-    if format == "label_image":
-        maps, paths = class_maps(file.name for file in files), {file.name: file.path for file in files}
-        files = [
-            replace(file, classes=file.classes or paths.get(maps.get(bare_parts(file.name), "")))
-            for file in files
-            if file.name not in maps.values()
-        ]
-    parts = {file.name: bare_parts(file.name) for file in files}
-    stems_alone = len({stem for *_, stem in parts.values()}) == len(files)
-    if _classes_in_names(parts.values()):
-        split = {name: (*folders, *_class_of_stem(stem)) for name, (*folders, stem) in parts.items()}
-        files = [replace(file, of_class=split[file.name][-1]) for file in files]
-        parts = {name: tuple(words[:-1]) for name, words in split.items()}
-        stems_alone = len(set(parts.values())) == len({stem for *_, stem in parts.values()})
-    folders = Counter(words[:-1] for words in parts.values())
-    has_class_folders = format in ("nary_mat", "label_image") and _are_class_folders([*parts.values()])
-    folders_alone = all(places and folders[places] == 1 for places in (words[:-1] for words in parts.values()))
-    placed = []
-    for file in files:
-        words = parts[file.name]
-        if has_class_folders:
-            file = replace(file, of_class=words[-2])
-        last = 3 if has_class_folders else 1 + (folders_alone and not stems_alone)  # part of the case, from the end
-        case = words[-last] if has_class_folders or stems_alone or folders_alone else "_".join(words)
-        placed.append(replace(file, case=case, group=words[-last - 1] if len(words) > last else ""))
-    return _with_groups(placed)
-
-
 def class_maps(names: Iterable[str]) -> dict[tuple[str, ...], str]:
     """The names of class maps, by the parts of those of their label images.
 
@@ -379,46 +334,6 @@ def bare_parts(name: str) -> tuple[str, ...]:
     while (suffix := PurePosixPath(stem).suffix) and re.fullmatch(r"\.[A-Za-z][A-Za-z0-9]{0,7}", suffix):
         stem = stem[: -len(suffix)]
     return (*folders, stem)
-
-
-def _class_of_stem(stem: str) -> tuple[str, str]:
-    """Split a name such as ``A_lymphocytes`` into case and class, "" if it has no class."""
-    case, _, name = stem.rpartition("_")
-    return (case, name) if case and re.fullmatch(r"[A-Za-z][A-Za-z +-]{2,40}", name) else (stem, "")
-
-
-def _classes_in_names(parts: Iterable[tuple[str, ...]]) -> set[str]:
-    """The classes, if each file is named like its case and its class, and the same ones come back.
-
-    Of one case alone, the last words must be those of nuclei.
-    """
-    split = [(*words[:-1], *_class_of_stem(words[-1])) for words in parts]
-    cases, classes = {words[:-1] for words in split}, {words[-1] for words in split}
-    is_odd = "" in classes or any(ENDING.search(f"_{name}") or name.casefold() in PARTS_OF_SETS for name in classes)
-    if is_odd or len(classes) < 2 or len(set(split)) < len(split):
-        return set()
-    come_back = len(cases) > 1 and len(split) > max(len(cases), len(classes))
-    return classes if come_back or (len(cases) == 1 and all(map(OF_NUCLEI.search, classes))) else set()
-
-
-def _are_class_folders(parts: Sequence[tuple[str, ...]]) -> bool:
-    """Whether each file lies in a folder named like its class, which lies in a folder named like its case."""
-    if any(len(words) < 3 for words in parts):
-        return False
-    places = [(words[:-2], words[-2]) for words in parts]
-    cases, classes = {case for case, _ in places}, {name for _, name in places}
-    return len(set(places)) == len(places) and len(classes) < len(places) and len(cases) < len(places)
-
-
-def _with_groups(files: Sequence[SourceFile]) -> list[SourceFile]:
-    """Take folders as groups if one of several has several cases; else patients are told by TCGA's barcodes."""
-    cases_of: dict[str, set[str]] = {}
-    for file in files:
-        cases_of.setdefault(file.group, set()).add(file.case)
-    if len(cases_of) > 1 and max(map(len, cases_of.values())) > 1 and "" not in cases_of:
-        return list(files)
-    patients = patients_of([file.case for file in files])
-    return [replace(file, group=patient) for file, patient in zip(files, patients, strict=True)]
 
 
 def patients_of(cases: Sequence[str]) -> list[str]:
