@@ -1054,7 +1054,7 @@ LAYOUTS["a file for each class"] = [
      "", {f"If 'a/negative.tif' {ASSUMED}'a-negative'": 1}),
     ("named otherwise", of_classes("{image}-{name}.tif"), 5 / 6, "", {"4 images as label_image, no": 2}),
     ("other words, of which pixels say nothing", of_classes("{image}/{name}.tif", ("positive", "negative")), 0.8, "",
-     {"4 images as": 2, "'negative' and 'positive' are read as images. If they are classes: --classes 'negative,pos": 1}),
+     {"4 images as": 2, "'negative' and 'positive' are read as images. If they are classes: --classes 'neg": 1}),
     ("the same, which are asked for", of_classes("{image}/{name}.tif", ("positive", "negative")), WITH_CLASSES,
      "--classes positive,negative", {"are read as images": 0}),
     ("names with numbers", of_classes("{image}/{name}.tif", ("CD8", "CD3")), WITH_CLASSES, "--classes CD8,CD3"),

@@ -58,14 +58,14 @@ _LAYOUTS: Mapping[str, Callable[[_Words], _Split]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class _Placed:
     """Files with the images, groups and classes that their paths name, and what is not sure about it, in sentences."""
 
     files: Sequence[SourceFile]
     notes: Sequence[str] = ()
 
 
-def place_in_jobs(files: Sequence[SourceFile], images: Mapping[str, str]) -> Placed:
+def place_in_jobs(files: Sequence[SourceFile], images: Mapping[str, str]) -> _Placed:
     """The files with the cases of their jobs. Raises InputFault if a job has several."""
     placed = [
         replace(file, case=images[f"{folder}/"])
@@ -77,10 +77,10 @@ def place_in_jobs(files: Sequence[SourceFile], images: Mapping[str, str]) -> Pla
         kinds = sorted({PurePosixPath(file.name).name for file in placed})
         got = f"several outputs of each job, such as {listed(kinds, 3, last='and')}"
         raise refused("nothing-to-compare", quote(JOBS_FILE), wording="several-for-each-job", got=got)
-    return Placed(_with_groups(placed))
+    return _Placed(_with_groups(placed))
 
 
-def place_files(files: Sequence[SourceFile], format: str, known: Collection[str] = ()) -> Placed:
+def place_files(files: Sequence[SourceFile], format: str, known: Collection[str] = ()) -> _Placed:
     """The files with the case, group and class in their paths; class maps go with their label images.
 
     known  names of classes that are compared, as far as they are told
@@ -107,7 +107,7 @@ def place_files(files: Sequence[SourceFile], format: str, known: Collection[str]
         last = 1 + (folders_alone and not stems_alone)  # part of the case, from the end
         case = words[-last] if stems_alone or folders_alone else "_".join(words)
         placed.append(replace(file, case=case, group=words[-last - 1] if len(words) > last else ""))
-    return Placed(_with_groups(placed), notes)
+    return _Placed(_with_groups(placed), notes)
 
 
 def name_classes(files: Sequence[SourceFile], known: Collection[str]) -> bool:
