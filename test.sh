@@ -78,6 +78,7 @@ checking=$!
 
 tests=0
 if [[ $mode == --all ]]; then
+  prepare_venv "$root/.venv-docs" "$root/requirements/docs.lock"  # for the test that builds the site
   for other in python3.12 python3.13 python3.14; do
     if ! "$other" -c '' 2>/dev/null; then continue; fi
     PYTHON=$other prepare_venv "$root/.venv-$other" "$root/requirements/test.lock"

@@ -23,6 +23,7 @@ compile "$@" --constraint test.lock --output-file run.lock pyproject.toml
 compile "$@" --constraint test.lock --extra report --output-file report.lock pyproject.toml
 compile "$@" --constraint test.lock --extra report --extra imports --output-file imports.lock pyproject.toml
 compile "$@" --extra benchmark --output-file benchmark.lock pyproject.toml
-cp -- run.lock report.lock imports.lock test.lock benchmark.lock "$root/requirements"
+echo "mkdocs>=1.6,<2" | compile "$@" --output-file docs.lock -
+cp -- run.lock report.lock imports.lock test.lock benchmark.lock docs.lock "$root/requirements"
 
 exec "$root/test.sh" tests/test_golden.py tests/test_results_files.py

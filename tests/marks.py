@@ -34,6 +34,7 @@ OF_TEST = {
     "docs": (
         "test_development_walks.py::test_a_walk_of_the_page_works_and_touches_few_files",
         "test_docs.py::test_commands_in_the_documents_run",
+        "test_docs.py::test_the_site_builds_and_every_link_leads_somewhere",
         "test_why.py::test_the_page_has_the_numbers_of_the_demo",
         "test_why.py::test_what_the_page_says_of_its_numbers_is_so",
         "test_docs.py::test_the_notebook_is_the_page_on_python_and_what_its_code_gives",

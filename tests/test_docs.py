@@ -94,6 +94,15 @@ def anchors_of(page: Path) -> set[str]:
     return anchors
 
 
+def test_the_site_builds_and_every_link_leads_somewhere(tmp_path: Path) -> None:
+    if not (ROOT / ".venv-docs/.lock-stamp").exists():
+        pytest.skip("the site was NOT built: mkdocs is not installed (setup/docs.sh installs it)")
+    done = subprocess.run([ROOT / "setup/docs.sh", tmp_path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    page = (tmp_path / "docs/compare.html").read_text()
+    assert 'href="metrics.html#readings-of-ap-and-map"' in page
+
+
 def test_what_explain_all_writes_and_prints_is_what_lies_in_docs(tmp_path, pytestconfig, capsys):
     assert run(["explain", "--all", str(tmp_path)]) == 0
     capsys.readouterr()

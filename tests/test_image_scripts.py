@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from evaluation.files.results import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
-ENVIRONMENTS = {"test": "requirements/test.lock"}  # that test.sh --all makes
+ENVIRONMENTS = {"test": "requirements/test.lock", "docs": "requirements/docs.lock"}  # that test.sh --all makes
 TARBALL = f"nuclei-evaluation-image-{__version__}.tar.gz"
 GOOD = "linux/amd64 10001:10001 [/opt/venv/bin/python -m evaluation score]"
 TOOLS = (

@@ -454,16 +454,17 @@ def codes_document() -> str:
         "# Messages",
         "A message reads `[code] where: found; expected. Fix.` Identical messages are combined into one line with "
         "up to three places and a count. Errors stop scoring until they are corrected; after a warning, scoring "
-        "continues. `evaluation explain CODE` prints a section.",
+        "continues. `evaluation explain CODE` prints a section, and what to do.",
     ]
     for part, codes in _codes_by_part().items():
         sections.append(f"## {_markdown_text(part)}")
         for code in sorted(codes, key=lambda code: (catalogue()[code].severity, code)):
             page = catalogue()[code]
             warning = " (warning)" if page.severity == "warning" else ""
+            what_to_do = page.what_to_do if warning else ""  # the line of an error ends with the fix
             sections += [
                 f"### `{code}`",
-                f"**{_markdown_text(page.title)}**{warning}. {_markdown_text(f'{page.why} {page.what_to_do}')}",
+                f"**{_markdown_text(page.title)}**{warning}. {_markdown_text(f'{page.why} {what_to_do}'.strip())}",
                 f"```text\n{page.example}\n```",
             ]
     return "\n\n".join(sections) + "\n"

@@ -252,10 +252,11 @@ def document() -> str:
         parts += [f"## {family}: {title[0].lower()}{title[1:]}", text]
         parts += [f"- {', '.join(paths)}: {' '.join(definition.split())}" for definition, paths in shared.items()]
         parts.append(_table_of_properties(family))
+        cited = dict.fromkeys(source for page in pages_of(family) for source in section(page).sources)
+        parts.append(f"Sources: {', '.join(cited)}.")
         seen: dict[str, str] = {}
         for page in pages_of(family):
-            cited = f"Sources: {', '.join(section(page).sources)}."
-            parts += [f"### {page}", *_new_paragraphs(page, definitions(page, without=shared), seen), cited]
+            parts += [f"### {page}", *_new_paragraphs(page, definitions(page, without=shared), seen)]
     return "\n\n".join([*parts, _page_text("sources").strip().replace("# Sources", "## Sources")]) + "\n"
 
 
