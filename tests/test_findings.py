@@ -23,6 +23,7 @@ from every_format import write_files
 from findings import Bench
 from formats.annotation_xml import aperio, layer, region
 
+from evaluation.files.decoding.plain_values import from_plain, to_plain
 from evaluation.findings import (
     CODES_DOCUMENT,
     FILE,
@@ -34,7 +35,9 @@ from evaluation.findings import (
     render,
     render_briefly,
     texts,
+    wording_of,
 )
+from evaluation.findings.errors import redact_findings
 from nuclei_metrics.model import Case
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,8 +48,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def pattern_of(template: str) -> str:
     """What a wording may become, whatever it is filled with, as a regular expression."""
-    pattern = ""
-    for text, field, spec, _ in Formatter().parse(" ".join(template.split())):
+    pattern, field_or_text = "", r"(?:[^{}|]|\{[^{}]*\})*"
+    template = re.sub(rf"\{{folders:if {field_or_text}\|({field_or_text})\}}", r"\1", template.strip("\n"))
+    for text, field, spec, _ in Formatter().parse(re.sub(r"\s+", " ", template)):
         pattern += re.escape(text)
         word, _, rest = (spec or "").partition(" ")
         if word == "if":
@@ -261,7 +265,7 @@ def complaint(code: str, chosen: Collection[str], given: Collection[str]) -> str
         said = {key: text for key, text in known[name].items() if key not in given}
         if silent := {"got", "expected"} - set(said) - set(given):
             return f"nobody says {sorted(silent)} of {name!r}"
-        needed |= set().union(*map(fields_in, said.values()))
+        needed |= set().union(*map(fields_in, said.values())) - {"folders"}
     own = set(given) - set(SAYS)
     return "" if needed == own else f"lacks {sorted(needed - own)}, has no use for {sorted(own - needed)}"
 
@@ -407,6 +411,40 @@ def test_a_wording_is_filled_with_data() -> None:
     )
     assert fault("unknown-class", "a", total=7, **data).count == 7
     assert fault("unknown-class", "'a', region 1", fix="Look.", **data) == replace(finding, fix="Look.")
+
+
+INSIDE = re.compile(r"cases\.csv|challenge\.toml|limits\.|[Oo]rganisers")
+
+
+def test_no_wording_speaks_of_a_challenge_to_somebody_who_compares_folders() -> None:
+    showing = []
+    for code in texts():
+        for name in wordings(code):
+            said = [render(text, {**numbers_in(text, 2), "folders": True}) for text in wording_of(code, name)]
+            is_whole = all(text.count("(") == text.count(")") and "  " not in text for text in said)
+            showing += [(code, name, said)] if any(map(INSIDE.search, said)) or not is_whole else []
+    assert showing == []
+
+
+def test_a_finding_is_told_again_to_somebody_who_compares_folders() -> None:
+    large = fault("too-large", "'a.xml'", wording="too-many", limit=9, what="vertices", key="vertices_per_file")
+    told = replace(large, fix=f"{large.fix} Or simplify the outlines.").for_folders()
+    assert told.fix == "Make the file smaller; a challenge may have a higher limit. Or simplify the outlines."
+    assert (told.where, told.got, told.expected) == (large.where, large.got, large.expected)
+    own = fault("too-large", "'a.xml'", got="1", expected="limits.json_depth", fix="See cases.csv.")
+    assert own.for_folders() == own  # words of the caller
+    misfit = replace(large, data={"limit": "much"})  # as a decoder that was taken over might say
+    assert misfit.for_folders() == large
+
+
+def test_the_data_of_a_finding_are_plain_and_short() -> None:
+    data = {"limit": np.int32(9), "what": "v" * 10**6, "key": [2**99, {"a": 1}, None, np.float64(0.5)]}
+    made = fault("too-large", "'a.xml'", wording="too-many", **data)
+    assert made.data == {"limit": 9, "what": "v" * 1000, "key": (str(2**99), ("a",), None, 0.5)}
+    assert type(made.data["key"][-1]) is float
+    assert from_plain(to_plain(made, []), []) == made
+    (hidden,) = redact_findings([made], ["vvv"])
+    assert (hidden.wording, hidden.data) == ("", {})
 
 
 @pytest.mark.parametrize(

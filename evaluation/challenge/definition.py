@@ -353,8 +353,8 @@ def of_preset(problem: Finding, written: Mapping[str, Any]) -> Finding:
         return problem
     node: Any = written
     for key in keys.split("."):
-        node = node.get(key) if isinstance(node, dict) else None
-    is_own = node is not None or problem.got.startswith("missing")
+        node = node.get(key) if isinstance(node, dict) else node  # lists are not merged
+    is_own = node is not None or problem.code == "missing-rule"
     return problem if is_own else replace(problem, where=f"{problem.where}, of the preset {quote(written['preset'])}")
 
 

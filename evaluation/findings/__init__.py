@@ -1,8 +1,8 @@
 """What is wrong with an input, as data: findings, the words and pages of their codes; ``errors`` carry them.
 
-A finding has a stable code, a place, what was got, what was expected and what to do; the sentence is rendered from it:
-``[code] where: what we got; what we expected. What to do.`` The words of each code stand in ``findings.toml``: its page
-and its wordings, which ``fault`` fills with the data of one fault.
+A finding has a stable code, a place, and data, from which is rendered what was got, what was expected and what to do:
+``[code] where: what we got; what we expected. What to do.`` The words of each code are in ``findings.toml``: its page
+and its wordings, which ``fault`` fills with the data. ``Finding.for_folders`` renders them for another audience.
 
 In: nothing; every room may import this one. Out: ``fault`` makes a ``Finding``; sentences are made of findings.
 """
@@ -14,6 +14,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import groupby
@@ -24,6 +25,8 @@ from typing import Any, Literal, TypeVar
 FAULTS_NAMED = 20  # more of a kind are counted, not listed
 SUMMARY_LIMIT = 400  # characters of a summary: some 300 for a fault
 EXAMPLES_SHOWN = 3
+_TEXT_CHARACTERS = 1000  # of a text in the data of a finding; wordings show less
+_OF_FOLDERS = "{folders:if "
 
 Severity = Literal["error", "warning"]
 T = TypeVar("T")
@@ -39,6 +42,9 @@ class Finding:
     fix       what to do about it; a sentence of its own
     count     how many equal faults it stands for
     named     how many places ``where`` names
+    wording   the wording of the code, "" for the usual one
+    data      what the wording is filled with: numbers, texts and tuples of them
+    side      "reference" if the fault is in a file of the reference
     trace     the traceback of an exception that no reader should raise, for the log
     """
 
@@ -49,6 +55,9 @@ class Finding:
     fix: str = ""
     count: int = 1
     named: int = 1
+    wording: str = field(default="", compare=False, repr=False)
+    data: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    side: str = field(default="", compare=False, repr=False)
     trace: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -60,6 +69,17 @@ class Finding:
 
     def __str__(self) -> str:
         return _render_group([self])
+
+    def for_folders(self) -> Finding:
+        """Return the finding in the words for somebody who compares folders and has no challenge."""
+        texts, templates = [], wording_of(self.code, self.wording)
+        for text, template in zip((self.got, self.expected, self.fix), templates, strict=True):
+            with suppress(LookupError, TypeError, ValueError):  # of data from a decoder
+                usual = render(template, self.data) if _OF_FOLDERS in template else ""
+                if usual and text.startswith(usual):  # more may follow, such as advice
+                    text = render(template, self.data, folders=True) + text[len(usual) :]
+            texts.append(text.strip())
+        return replace(self, got=texts[0], expected=texts[1], fix=texts[2])
 
 
 def fault(
@@ -84,9 +104,20 @@ def fault(
     named, said = where[:EXAMPLES_SHOWN], (got, expected, fix)
     templates = zip(said, wording_of(code, wording), strict=True)
     texts = [render(text, data) if own is None else own for own, text in templates]
-    return Finding(
-        code, _join_places(named), texts[0], texts[1], texts[2], len(where) if total is None else total, len(named)
-    )
+    count = len(where) if total is None else total
+    plain = {key: _plain(value) for key, value in data.items()}
+    return Finding(code, _join_places(named), texts[0], texts[1], texts[2], count, len(named), wording, plain)
+
+
+def _plain(value: object) -> Any:
+    """Return a value as a process can send it: a text that is not too long, a number, or a tuple of such values."""
+    if getattr(value, "ndim", 1) == 0:  # a number of numpy
+        value = value.item()  # type: ignore[attr-defined]
+    if value is None or isinstance(value, float) or (isinstance(value, int) and value.bit_length() < 64):
+        return value
+    if isinstance(value, Collection) and not isinstance(value, str):
+        return tuple(map(_plain, value))
+    return str(value[:_TEXT_CHARACTERS]) if isinstance(value, str) else quote(value)[1:-1]
 
 
 def _render_group(findings: Sequence[Finding], examples: int = EXAMPLES_SHOWN) -> str:
@@ -360,6 +391,7 @@ class _Templates(Formatter):
     ``{known:closest {name}}``                   "Did you mean 'x'?", if one of them is close to the name
     ``{count:nucleus has/nuclei have}``          the first for 1, else the second
     ``{names:if , among {names:listed}|}``       the text before the bar if there are any, else the text behind it
+    ``{folders:if the image|the case}``          the same for somebody who compares folders, and for all others
 
     >>> render("{count:,} {count:nucleus/nuclei}{names:if  of {names:joined}|}", {"count": 1, "names": ["a", "b"]})
     "1 nucleus of 'a' and 'b'"
@@ -382,10 +414,13 @@ class _Templates(Formatter):
         return (one if value == 1 else many) if is_plural else format(value, format_spec)
 
 
-def render(template: str, data: Mapping[str, Any]) -> str:
-    """A template with the data that it names. Raises KeyError for what is lacking."""
+def render(template: str, data: Mapping[str, Any], *, folders: bool = False) -> str:
+    """Return a template with the data that it names, for somebody who compares folders or for all others.
+
+    Raises KeyError for data that are lacking.
+    """
     no_positions: Sequence[Any] = ()
-    return _Templates().vformat(template, no_positions, data)
+    return _Templates().vformat(template, no_positions, {"folders": folders, **data})
 
 
 # --- the pages of codes: in the terminal, and as docs/findings.md, which a test keeps equal to them -------------------

@@ -149,7 +149,7 @@ def redact_findings(findings: Iterable[Finding], names: Iterable[str]) -> tuple[
 
     def redacted(finding: Finding) -> Finding:
         texts: dict[str, Any] = {key: redactor.redact(getattr(finding, key)) for key in TEXTS}
-        return replace(finding, **texts)
+        return replace(finding, **texts, wording="", data={})
 
     return tuple(map(redacted, findings))
 

@@ -26,6 +26,7 @@ from evaluation.board.stored import Unranked
 from evaluation.board.team_scores import ordered_cases, plan_columns, tables_of_result, team_of_documents
 from evaluation.board.titles import metric_title, names_of
 from evaluation.challenge import Challenge, LimitRules
+from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE
 from evaluation.files.decoding.pixels import TISSUE_SUFFIXES
 from evaluation.files.decoding.streams import plain_chunks
 from evaluation.files.results.documents import csv_table
@@ -63,30 +64,7 @@ SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou",
 AGGREGATION = "group_mean"
 NO_PLACE = "its classes, or its points, cannot be compared by the rules of the others"
 Level = Literal["scores", "cases", "nuclei", "table"]
-PHRASE = r"(?:(?!\.(?:\s|$)).)*"  # of a sentence
-PHRASES = (  # in this order
-    (r"; organisers can raise limits\.\S+ in challenge\.toml", "; a challenge may have a higher limit"),
-    (rf", or raise limits\.{PHRASE}", ", or use a challenge: it may have a higher limit"),
-    (rf"; the limit is limits\.{PHRASE}", "; a challenge may have a higher limit"),
-    (rf"; organisers can {PHRASE}", ""),
-    (r" \(limits\.\w+ in challenge\.toml\)", ""),
-    (r"If the file has no header, its columns must be named in challenge\.toml \('columns'\)\.", "Write a header."),
-    (r"; or name its group in skip_classes, or set other_shapes to 'skip', in challenge\.toml", ""),
-    (r", as other_shapes = 'skip' in challenge\.toml says", ""),
-    (r"challenge\.toml: metrics(\.\w+)*", "--metrics"),
-    (r"challenge\.toml: limits\.\w+", "the images"),
-    (r"challenge\.toml: ", "the rules that were made: "),
-    (r", (as|as in) cases\.csv( has it)?", ""),
-    (r" \(group in cases\.csv\)", ""),
-    (r"every case in cases\.csv", "every image of the reference"),
-    (r"the cases in cases\.csv", "the images of the reference"),
-    (r" in the order of the column index of cases\.csv", " in the order of the other side"),
-    (r" in cases\.csv", " of the reference"),
-    (r"(?<![/'\w])cases\.csv", "the images of the reference"),
-    (r"1,?048,?576 (rows )?x 1,?048,?576( columns| px)?", "the size of its image"),
-    (r",? ?\b30,?0\d\d \('[^']*'\)", ""),
-)
-OF_ORGANISERS = re.compile(rf"\s*(?:^|(?<=\.\s))(?={PHRASE}(?:[Oo]rganisers|challenge\.toml)){PHRASE}\.")
+_PLACES = {"metrics": "--metrics", "limits": "the images"}  # of tables of challenge.toml
 
 
 def compare_paths(
@@ -175,14 +153,15 @@ def compare_paths(
                 hints = hints_about_files(made.folder, submitted, result)
                 hints = [_about_um(hint, of_models[model]) for hint in hints]
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
-                asked = for_files(_with_real_name(_about_labels(one), real_names) for one in result.findings)
-                results[model] = replace(result, challenge=challenge, findings=asked)
+                asked = [_with_real_name(one, real_names) for one in _for_files(result.findings)]
+                asked = [_about_labels(one, is_of_reference=one.side == "reference") for one in asked]
+                results[model] = replace(result, challenge=challenge, findings=tuple(asked))
                 for words in filter(None, (_about_overlaps(own, result), _about_empty(result))):
                     lost.setdefault(words, []).append(model)
             notes += made.notes
             findings += made.findings
         notes += [words.format(names=names_of(models)) for words, models in lost.items()]
-        findings = list(dict.fromkeys(for_files(findings)))
+        findings = list(dict.fromkeys(_for_files(findings)))
         return comparison_of(results, parties, tuple(dict.fromkeys(notes)), findings, scenes)
 
 
@@ -283,7 +262,7 @@ def _told_without_challenge() -> Iterator[None]:
     try:
         yield
     except EvaluationError as error:
-        error.findings = for_files(error.findings)
+        error.findings = _for_files(error.findings)
         raise
 
 
@@ -294,7 +273,9 @@ def _told_of(model: str, classes: str | None, real_names: Mapping[str, str]) -> 
     try:
         yield
     except (SubmissionRejected, ChallengeBroken) as error:
-        findings = [_with_real_name(_about_labels(finding), real_names) for finding in error.findings]
+        is_of_reference = isinstance(error, ChallengeBroken)
+        findings = [_about_labels(finding, is_of_reference=is_of_reference) for finding in error.findings]
+        findings = [_with_real_name(finding, real_names) for finding in findings]
         findings = findings if challenges.is_none(classes) else [_with_advice(finding) for finding in findings]
         if model and isinstance(error, SubmissionRejected):
             findings = [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in findings]
@@ -353,21 +334,21 @@ def _has_in_it(file: SourceFile, name: str) -> bool:
     return any(word.casefold() in text.casefold() for word in (f'"{name}"', json.dumps(name)))
 
 
-def _about_labels(finding: Finding) -> Finding:
+def _about_labels(finding: Finding, *, is_of_reference: bool) -> Finding:
     """Put what ``--ignore`` can do behind a question about a label of the reference."""
-    if finding.code not in ("negative-label", "not-annotated") or "'reference/" not in finding.where:
+    label = finding.data.get({"negative-label": "value", "not-annotated": "label"}.get(finding.code, ""))
+    if label is None or finding.wording or not is_of_reference:
         return finding
-    label = re.findall("-?[0-9]+", finding.fix.partition(" stand")[0])
-    return replace(finding, fix=f"{finding.fix} If it is not annotated: --ignore {label[-1]}.")
+    return replace(finding, fix=f"{finding.fix} If it is not annotated: --ignore {label}.")
 
 
 def _about_um(hint: Finding, side: Source) -> Finding:
     """Put the command that makes px of um behind a hint that the coordinates of GeoJSON may be um."""
-    larger = re.search(r"([0-9]+) times as large, .* are these um", hint.fix)
-    if larger is None or side.format != "geojson" or side.imports:
+    if hint.wording != "times-as-large" or side.format != "geojson" or side.imports:
         return hint
-    call = convert_call(side.path, side.files()[0].name, "--to", "geojson", "--set", f"scale={larger[1]}")
-    return replace(hint, fix=f"{hint.fix} If so, multiply them by {larger[1]}. {call}".rstrip())
+    factor = f"{hint.data['factor']:g}"
+    call = convert_call(side.path, side.files()[0].name, "--to", "geojson", "--set", f"scale={factor}")
+    return replace(hint, fix=f"{hint.fix} If so, multiply them by {factor}. {call}".rstrip())
 
 
 def _with_advice(finding: Finding) -> Finding:
@@ -376,7 +357,7 @@ def _with_advice(finding: Finding) -> Finding:
     if finding.code != "unknown-class":
         return finding
     fix = f"{finding.fix} Name all classes in --classes, or take all nuclei as one class: --classes none."
-    return replace(finding, got=finding.got.replace("of this challenge", "that is compared"), fix=fix.strip())
+    return replace(finding, fix=fix.strip())
 
 
 def model_names(paths: Sequence[Path]) -> dict[str, Path]:
@@ -630,7 +611,7 @@ def _objects_of(results: Mapping[str, Result]) -> Iterator[dict[str, Path]]:
 
 def _of_model(finding: Finding, model: str, models: Mapping[str, Result]) -> Finding:
     """A finding with the name of the model, if there are several and it is not of the reference."""
-    if len(models) == 1 or "'reference/" in finding.where:
+    if len(models) == 1 or finding.side == "reference":
         return finding
     return replace(finding, where=f"prediction {quote(model)}, {finding.where}")
 
@@ -647,28 +628,18 @@ def _values_at(result: Result, paths: Sequence[str]) -> tuple[float | None, ...]
     return tuple(map(value, paths))
 
 
-def for_files(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings in the words of somebody who has files and no challenge."""
-    return tuple(
-        replace(
-            one,
-            where=_without_challenge_words(one.where),
-            got=_without_challenge_words(one.got),
-            expected=_without_challenge_words(one.expected),
-            fix=OF_ORGANISERS.sub("", _without_challenge_words(one.fix)).strip(),
-        )
-        for one in findings
-    )
+def _for_files(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings in the words for somebody who has files and no challenge."""
+    return tuple(replace(one.for_folders(), where=_place_in_folders(one.where)) for one in findings)
 
 
-def _without_challenge_words(text: str) -> str:
-    """Remove from a text what only a challenge has.
+def _place_in_folders(where: str) -> str:
+    """Return a place of a made challenge as its user knows it.
 
-    >>> _without_challenge_words("at most 32 (limits.json_depth in challenge.toml)")
-    'at most 32'
-    >>> _without_challenge_words("Make the file smaller; organisers can raise limits.bytes_per_file in challenge.toml.")
-    'Make the file smaller; a challenge may have a higher limit.'
+    >>> _place_in_folders("challenge.toml: metrics.families"), _place_in_folders("cases.csv, line 2")
+    ('--metrics', 'the images of the reference, line 2')
     """
-    for pattern, words in PHRASES:
-        text = re.sub(pattern, words, text)
-    return text.replace("challenge.toml", "the rules")
+    file, _, key = where.partition(": ")
+    if file == CHALLENGE_FILE:
+        return _PLACES.get(key.partition(".")[0], f"the rules that were made: {key}")
+    return f"the images of the reference{where.removeprefix(CASES_FILE)}" if where.startswith(CASES_FILE) else where

@@ -19,7 +19,7 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import RadiusRule
 from evaluation.files.decoding.annotations import Annotations, library_faults
 from evaluation.files.decoding.label_array import CLASSES_AT_MOST
-from evaluation.findings import Finding, fault, listed, percent
+from evaluation.findings import Finding, counted, fault, listed, percent
 from evaluation.findings.errors import InputFault
 from evaluation.scoring.match import end_in_8_bits
 from evaluation.scoring.read import in_image, read_case, read_reference, read_shared_reference, submission_side
@@ -135,6 +135,7 @@ class _Undoing:
         return instances_from_labels(changed, class_id=1)
 
 
+_TIMES_AS_LARGE = {f"{factor:g} times as large": factor for factor in (2, 4, 0.5, 0.25)}
 CHANGES = (
     _Undoing("transposed", "are rows and columns, or x and y, swapped?", swap=True),
     _Undoing("mirrored left to right", "was the image flipped?", scale_xy=(-1, 1)),
@@ -143,9 +144,8 @@ CHANGES = (
     _Undoing("turned by 90 degrees", "was the image turned?", swap=True, scale_xy=(-1, 1)),
     _Undoing("turned by 270 degrees", "was the image turned?", swap=True, scale_xy=(1, -1)),
     *(
-        _Undoing(f"{factor:g} times as large", "is the image of another size or magnification, or are these um?",
-               scale_xy=(factor, factor))
-        for factor in (2, 4, 0.5, 0.25)
+        _Undoing(words, "", scale_xy=(factor, factor))
+        for words, factor in _TIMES_AS_LARGE.items()
     ),
 )  # fmt: skip
 
@@ -239,31 +239,37 @@ def _what_would_match(images: Sequence[TriedImage]) -> list[Finding]:
     """Warn of the change of the predictions under which by far more nuclei match, if there is such a change."""
     radius_px = images[0].radius_px
     now = share(images, [image.prediction() for image in images])
-    best, advice = _best_of(attempts(images), images, "it is {}")
+    best, change, question = _best_of(attempts(images), images)
     least = FEW_MATCHED if radius_px is not None else CLEARLY_MORE  # within a radius some match by chance
     if best < max(least, min(3 * now, now + CLEARLY_MORE)):
         return []
     what = "IoU > 0.5" if radius_px is None else f"a point within {radius_px:g} px"
-    got = f"{what} for {percent(now)} of the nuclei"
-    return [fault("nearly-nothing-matches", HINTED_SIDE, got=got, fix=advice)]
+    code, before, then, number = "nearly-nothing-matches", percent(now), percent(best), len(images)
+    if factor := _TIMES_AS_LARGE.get(change):
+        wording = "times-as-large"
+        return [
+            fault(code, HINTED_SIDE, wording=wording, factor=factor, what=what, now=before, then=then, images=number)
+        ]
+    done = f"{change[0].upper()}{change[1:]}"
+    return [fault(code, HINTED_SIDE, change=done, question=question, what=what, now=before, then=then, images=number)]
 
 
 def _what_would_fit(images: Sequence[TriedImage]) -> str:
     """Say how predictions of another size than their images would match; "" if they do not."""
-    best, advice = _best_of(_fits(images), images, "IoU > 0.5 for {} of the nuclei")
+    best, change, question = _best_of(_fits(images), images)
+    tried = counted(len(images), "image was", "images were")
+    advice = f"{change[0].upper()}{change[1:]}, IoU > 0.5 for {percent(best)} of the nuclei ({tried} tried): {question}"
     return advice if best >= CLEARLY_MORE else ""
 
 
-def _best_of(tried: Attempts, images: Sequence[TriedImage], words: str) -> tuple[float, str]:
-    """Find the best attempt, and return the share of the nuclei that match under it, and a sentence about it.
+def _best_of(tried: Attempts, images: Sequence[TriedImage]) -> tuple[float, str, str]:
+    """Return the share of the nuclei that match under the best attempt, what was done, and what the mistake may be.
 
     The best is that under which the most nuclei match, of those with as many the one under which they fit best.
-    ``words``: of the share, in the place of {}.
     """
     shares = [(share(images, made), _mean_fit(images, made), done, question) for done, question, made in tried]
     matched, _, done, question = max(shares, key=lambda attempt: attempt[:2])
-    number = "1 image was" if len(images) == 1 else f"{len(images)} images were"
-    return matched, f"{done[0].upper()}{done[1:]}, {words.format(percent(matched))} ({number} tried): {question}"
+    return matched, done, question
 
 
 def _fits(images: Sequence[TriedImage]) -> Attempts:

@@ -13,7 +13,7 @@ works on which cases, how many of them and when, is left to ``execution``: what 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from evaluation.challenge import Challenge
 from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.guard import seconds_of
 from evaluation.files.submission import SubmissionFiles
-from evaluation.findings import Finding, fault, wording_of
+from evaluation.findings import Finding, fault
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.scoring import receive
 from evaluation.scoring.match import CaseSides, MatchedCase, SeenNuclei, match_cases, own_duplicates, suspicious_content
@@ -55,7 +55,7 @@ from evaluation.scoring.workers import Job, Progress, Work, run_job
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.model import Case, CaseResult, Instances
 
-NO_NUCLEI = {wording_of("left-out", of)[1] for of in ("region", "crowd")}  # what is expected in their place
+_NO_NUCLEI = ("region", "around-others", "crowd")  # wordings of left-out
 Finished = TypeVar("Finished")
 CountedCases = tuple[Challenge, list[CaseResult], list[Finding]]
 
@@ -188,7 +188,7 @@ def _read_sides(
     except InputFault as error:
         for file in begun:
             file.drop()
-        return CaseOutcome(reference_faults=_suspect_size(challenge, files, case, error.findings))
+        return CaseOutcome(reference_faults=_suspect_size(challenge, files, case, _of_reference(error.findings)))
     prediction: ReadPrediction | None = None
     try:
         if case.prediction is not None:
@@ -196,9 +196,13 @@ def _read_sides(
     except InputFault as error:
         return CaseOutcome(prediction_faults=error.findings)
     if prediction is None:
-        return _ReadSides(CaseSides(case.case, reference, None), reference.findings)
+        return _ReadSides(CaseSides(case.case, reference, None), _of_reference(reference.findings))
     of_case = CaseSides(case.case, reference, prediction.instances, prediction.class_counts)
-    return _ReadSides(of_case, (*reference.findings, *prediction.findings), prediction.seen)
+    return _ReadSides(of_case, (*_of_reference(reference.findings), *prediction.findings), prediction.seen)
+
+
+def _of_reference(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(replace(finding, side="reference") for finding in findings)
 
 
 # --- what travels -----------------------------------------------------------------------------------------------------
@@ -416,7 +420,7 @@ def _everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
     nuclei, outside = sum(case.nuclei for case in nuclei_seen), sum(case.outside for case in nuclei_seen)
     lost = [one for outcome in outcomes for one in outcome.warnings if one.code == "left-out"]
     left_out = sum(one.count for one in lost)
-    if nuclei == 0 and any(one.expected not in NO_NUCLEI for one in lost):
+    if nuclei == 0 and any(one.wording not in _NO_NUCLEI for one in lost):
         return [fault("everything-outside", "submission", wording="left-out", left_out=left_out)]
     if nuclei == 0 or outside < nuclei:
         return []
@@ -445,13 +449,18 @@ def _suspect_size(
     challenge: Challenge, files: SubmissionFiles, case: CaseInput, faults: tuple[Finding, ...]
 ) -> tuple[Finding, ...]:
     """Advise to correct cases.csv where reference and prediction have the same other size."""
-    sizes = {finding.got for finding in faults if finding.code == "wrong-shape"}
+    sizes = _sizes_in(faults)
     if not sizes or case.prediction is None:
         return faults
     try:
         read_prediction(challenge, files, case.case, case.prediction)
     except InputFault as error:
-        sizes_of_prediction = {finding.got for finding in error.findings if finding.code == "wrong-shape"}
+        both = sizes & _sizes_in(error.findings)
         fix = "The prediction has this size too: correct height and width in cases.csv."
-        return tuple(replace(each, fix=fix) if each.got in sizes & sizes_of_prediction else each for each in faults)
+        return tuple(replace(each, fix=fix) if _sizes_in([each]) & both else each for each in faults)
     return faults
+
+
+def _sizes_in(findings: Iterable[Finding]) -> set[tuple[int, ...]]:
+    """Return the sizes, height and width, that differ from those of their images."""
+    return {finding.data["found"] for finding in findings if finding.code == "wrong-shape" and not finding.wording}

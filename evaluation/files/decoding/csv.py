@@ -65,13 +65,16 @@ class Table:
         columns = {name.casefold(): index for index, name in enumerate(self.names)}
         return next((columns[name.casefold()] for name in names if name.casefold() in columns), None)
 
-    def need(self, *names: str, fix: str = "") -> int:
+    def need(self, *names: str, fix: str = "", of_points: bool = False) -> int:
         """Find a column that must be there. Raises InputFault ("missing-column") otherwise."""
         if (column := self.find(names)) is not None:
             return column
         headers = [name for name in self.names if name]
         hint = did_you_mean(names[0], headers) or fix
-        raise refused("missing-column", self.where, wording="named", names=names, seen=headers, suggestion=hint)
+        raise refused(
+            "missing-column", self.where, wording="of-points" if of_points else "named",
+            names=names, seen=headers, suggestion=hint,
+        )  # fmt: skip
 
     def cells(self, column: int) -> list[bytes]:
         """Give the cells of a column, without the quotation marks around them."""

@@ -172,12 +172,11 @@ def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int]
                 return wanted
     height, width = shape_yx
     sizes = tuple(size for size in shape if size != 1)
+    got, found = "", sizes if len(sizes) == 2 else shape[:2]
     fix = "Write the labels at the size of the image, without resizing or cropping."
     if len(sizes) == 2 and sizes == (width, height):
-        got = rows_and_columns(*sizes)
         fix = "Height and width are swapped: write the transposed array (labels.T in numpy, labels.' in MATLAB)."
     elif len(sizes) <= 2 and len(shape) >= 2:
-        got = rows_and_columns(*(sizes if len(sizes) == 2 else shape[:2]))
         if 0 in shape:
             got, fix = "an empty array", "For an image without nuclei write an image of zeros."
     else:
@@ -188,7 +187,18 @@ def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int]
     if channels > 1:
         wanted_channels = f", with {channels} channels"
         fix = "Write the ids of the nuclei in one channel and their classes in the other."
-    raise refused("wrong-shape", where, got=got, fix=fix, height=height, width=width, channels=wanted_channels)
+    if got:
+        raise refused(
+            "wrong-shape",
+            where,
+            wording="array",
+            got=got,
+            fix=fix,
+            height=height,
+            width=width,
+            channels=wanted_channels,
+        )
+    raise refused("wrong-shape", where, fix=fix, found=found, height=height, width=width, channels=wanted_channels)
 
 
 def check_spacing(spacing_mm: Sequence[float], spacing_um: float | None, where: str) -> None:
@@ -202,10 +212,6 @@ def check_spacing(spacing_mm: Sequence[float], spacing_um: float | None, where: 
         if all(abs(side - spacing_um) <= SPACING_TOLERANCE * spacing_um for side in sides):
             return
     raise refused("wrong-spacing", where, x=sides_um[0], y=sides_um[1], spacing_um=spacing_um)
-
-
-def rows_and_columns(height: int, width: int) -> str:
-    return f"{height:,} rows x {width:,} columns"
 
 
 def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:

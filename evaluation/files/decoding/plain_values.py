@@ -38,7 +38,7 @@ ARRAYS = {
 }
 PLAIN_TYPES = (str, bool, int, float, type(None))
 PARTS_OF_IMAGES = (Counts, Instances, LabelImage, Outlines, Points)
-FINDING = {name: int if name in ("count", "named") else str for name in FIELDS_OF["Finding"]}
+FINDING = {name: {"count": int, "named": int, "data": dict}.get(name, str) for name in FIELDS_OF["Finding"]}
 
 
 def to_plain(value: Any, buffers: list[npt.NDArray[Any]]) -> Any:

@@ -33,7 +33,6 @@ import orjson
 
 from evaluation.files.decoding.annotations import Annotations, Collection
 from evaluation.files.decoding.json import read_records
-from evaluation.files.decoding.label_array import rows_and_columns
 from evaluation.files.decoding.streams import check_number
 from evaluation.files.formats.annotation_lists import ListSheet
 from evaluation.files.formats.format import Example, Request, are_coordinates, noting, outlines_of_rings, part_of
@@ -219,8 +218,7 @@ class _Places:
         height, width = case.shape_yx
         if size != [height, width]:
             fix = "Write codes and coordinates for the image at its own size; height comes before width in 'size'."
-            got = rows_and_columns(*size)
-            self.faults.fault("wrong-shape", place, got=got, fix=fix, height=height, width=width, channels="")
+            self.faults.fault("wrong-shape", place, found=size, fix=fix, height=height, width=width, channels="")
         return size == [height, width]
 
 

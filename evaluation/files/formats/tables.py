@@ -322,9 +322,6 @@ def rows_limit(request: Request, cases: int) -> int:
 # --- A point in each row ----------------------------------------------------------------------------------------------
 
 
-NO_HEADER = "If the file has no header, its columns must be named in challenge.toml ('columns')."
-
-
 def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Case) -> Annotations:
     """Read the points of one case. If there is a column for the case (``NAMED_CASE_COLUMNS``), all rows must name this
     one.
@@ -352,7 +349,7 @@ def read_points_csv_collection(
 ) -> Collection:
     """Read the points of all cases, from a file with a column for the case; otherwise as ``read_points_csv``."""
     table = load_table(stream, request, len(cases))
-    rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
+    rows = rows_of_cases(table, table.need(*CASE_COLUMNS, of_points=True), cases)
     check_rows_per_case(rows, request)
     spacing_um = np.array([case.spacing_um for case in rows.cases], np.float64)
     columns, is_nucleus = _points_in_rows(rows.table, request, spacing_um[rows.case_of_row])
@@ -370,8 +367,8 @@ def _points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: 
     """
     names = {name.casefold() for name in table.names}
     x_name, y_name, classes = point_columns(names) or POINT_COLUMNS[0]
-    fix = (other_table(names) and f"The file is {other_table(names)}.") or NO_HEADER
-    x, y = table.need(x_name, fix=fix), table.need(y_name, fix=fix)
+    fix = f"The file is {what}." if (what := other_table(names)) else ""
+    x, y = (table.need(name, fix=fix, of_points=True) for name in (x_name, y_name))
     is_nucleus: Bool = (table.stop[:, x] > table.start[:, x]) | (table.stop[:, y] > table.start[:, y])
     rows = NucleusRows(table.take(is_nucleus), request, classes)
     is_nucleus[is_nucleus] = rows.is_nucleus
