@@ -234,7 +234,7 @@ def rows_of_columns(
     """Find the rows that belong to columns, and warn about others. Raises InputFault with all that is wrong."""
     table, needed, findings = _long_table(table)
     metrics, metric_of_row = table.categories(needed["metric"])
-    column_of_metric = match_columns(metrics, columns, table.where)
+    column_of_metric = _match_columns(metrics, columns, table.where)
     column_of_row = column_of_metric[metric_of_row] if len(table) else np.empty(0, np.int64)
     unused = [metric for metric, column in zip(metrics, column_of_metric.tolist(), strict=True) if column < 0]
     findings += [fault("unused-metric", table.where, metric=metric) for metric in unused[:FAULTS_NAMED]]
@@ -363,7 +363,7 @@ def _melted(
     )
 
 
-def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], where: str) -> Int64:
+def _match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], where: str) -> Int64:
     """Find the column of each metric of a file, int64, -1 for none. Raises InputFault for columns without a metric."""
     index_of: dict[str, int] = {}
     for index, column in enumerate(columns):

@@ -75,7 +75,7 @@ class MatchingRule(Rules):
 
     @property
     def algorithm(self) -> str:
-        """The function of ``nuclei_metrics.matching.rules`` that finds the pairs, without its ``match_``."""
+        """The name in ``ALGORITHMS`` of the function that finds the pairs."""
         return self.rule
 
     def arguments(self, sides: Sides) -> dict[str, Any]:
@@ -85,10 +85,9 @@ class MatchingRule(Rules):
 
     def match(self, sides: Sides) -> Matches:
         """The pairs of a case."""
-        from nuclei_metrics.matching import rules
+        from nuclei_metrics.matching import ALGORITHMS
 
-        matches: Matches = getattr(rules, f"match_{self.algorithm}")(**self.arguments(sides))
-        return matches
+        return ALGORITHMS[self.algorithm](**self.arguments(sides))
 
     @property
     def limit(self) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from evaluation.files.decoding.annotations import Annotations, Collection
 from evaluation.files.decoding.guard import Bounds, bounds_of, broke_off, decode, reader_faults_told
 from evaluation.files.decoding.streams import damage_told
-from evaluation.files.formats.format import CasesOnDemand, Request
+from evaluation.files.formats.format import CasesOnDemand, Format, Request
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault, NoRoomBeside
 from nuclei_metrics.model import Case, Counts, Instances, LabelImage, LabelRuns
@@ -46,68 +46,28 @@ BY_NAME = (".nii", ".nii.gz", ".nrrd")  # SimpleITK reads files of a name only
 
 Companions = Mapping[str, tuple[BinaryIO, str]]
 NO_COMPANIONS: Companions = MappingProxyType({})
-WORDS_OF_FORMATS = {  # of each family: its formats, and what participants hand in
-    "annotation_xml": {"aperio_xml": "Aperio ImageScope XML", "asap_xml": "ASAP XML"},
-    "geojson": {"geojson": "GeoJSON as QuPath writes it"},
-    "listed_nuclei": {
-        "polygons_json": 'JSON of the platform\'s kind "Multiple polygons"',
-        "points_json": 'JSON of the platform\'s kind "Multiple points"',
-        "contours_json": "JSON of HoVer-Net, CellViT or labelme",
-        "yolo_txt": "YOLO's text files: a line `class x1 y1 x2 y2 …` for each nucleus, in shares of width and height",
-    },
-    "coco": {"coco_json": "COCO JSON", "midog_json": "MIDOG JSON, a box for each nucleus"},
-    "tables": {
-        "points_csv": "CSV with a row for each nucleus",
-        "nucls_csv": "NuCLS CSV",
-        "counts_csv": "CSV with a row for each image and a column for each class: how many nuclei there are",
-    },
-    "run_lengths": {"rle_csv": "CSV of run-length codes"},
-    "label_image": {
-        "label_image": "label image: 0 is background, every other number one nucleus",
-        "colour_map": "PNG with a colour for each class and borders between nuclei",
-    },
-    "arrays": {
-        "conic_array": "NumPy array, cases x height x width x 2 (nuclei, classes)",
-        "pannuke_masks": "NumPy array, height x width x channels, the nuclei of a class in each channel",
-        "nary_mat": "MATLAB file with the labels in `n_ary_mask`",
-        "hovernet_mat": "MATLAB file of HoVer-Net (`inst_map`, `inst_type`) or Lizard (`inst_map`, `class`, `id`)",
-    },
+_FAMILIES = {  # the module that has the record of a format in its ``FORMATS``
+    "annotation_xml": ("aperio_xml", "asap_xml"),
+    "geojson": ("geojson",),
+    "listed_nuclei": ("polygons_json", "points_json", "contours_json", "yolo_txt"),
+    "coco": ("coco_json", "midog_json"),
+    "tables": ("points_csv", "nucls_csv", "counts_csv"),
+    "run_lengths": ("rle_csv",),
+    "label_image": ("label_image", "colour_map"),
+    "arrays": ("conic_array", "pannuke_masks", "nary_mat", "hovernet_mat"),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """The functions of a format, which the module of its family has. ``docs/development.md`` says how to add one.
-
-    words     what participants hand in
-    example   ``example_of_NAME`` writes a valid file for an ``Example``, its cases (one, unless the file holds all)
-              and the name of its class, None if it holds all
-    explain   ``explain_NAME`` gives sentences for participants about the keys that only this format has
-    read      ``read_NAME`` reads the annotations of a case from a stream, for a ``Request``, the case, and the files
-              that go with it, by key
-    read_all  ``read_NAME_collection`` reads those of all cases from a stream, for a ``Request`` and the cases by their
-              names in such files
-    """
-
-    words: str
-    example: Callable[..., bytes]
-    explain: Callable[[Any], list[str]] | None
-    read: Callable[..., Annotations] | None
-    read_all: Callable[..., Collection] | None
-
-
 def module_of(name: str) -> str:
-    """Name the module that a format is in."""
-    (family,) = (family for family, formats in WORDS_OF_FORMATS.items() if name in formats)
+    """Return the module that a format is in."""
+    (family,) = (family for family, formats in _FAMILIES.items() if name in formats)
     return f"{__name__}.{family}"
 
 
 def format_of(name: str) -> Format:
-    """Find a format; its module is imported on first use, so that a challenge pays only for the formats it has."""
-    module = import_module(module_of(name))
-    words = next(formats[name] for formats in WORDS_OF_FORMATS.values() if name in formats)
-    names = f"explain_{name}", f"read_{name}", f"read_{name}_collection"
-    return Format(words, getattr(module, f"example_of_{name}"), *(getattr(module, each, None) for each in names))
+    """Return a format; its module is imported on first use, so that a challenge pays only for the formats it has."""
+    formats: Mapping[str, Format] = import_module(module_of(name)).FORMATS
+    return formats[name]
 
 
 def read_annotations(
@@ -193,7 +153,7 @@ def begin_several(files: Sequence[OpenFile], *, owner: str) -> list[Callable[[],
     bounds = Bounds(max(one.memory_bytes for one in each), max(one.seconds for one in each))
     streams = [stream for file in files for stream in file.streams]
     writes = any(file.request.name.lower().endswith(BY_NAME) for file in files)
-    task, where = f"{__name__}:yield_several", files[0].request.where
+    task, where = f"{__name__}:_yield_several", files[0].request.where
     answers = decode(task, streams, (jobs,), where=where, owner=owner, bounds=bounds, writes=writes)
 
     @cache
@@ -215,7 +175,7 @@ def begin_several(files: Sequence[OpenFile], *, owner: str) -> list[Callable[[],
     return [partial(wait, index) for index in range(len(files))]
 
 
-def yield_several(
+def _yield_several(
     streams: Sequence[BinaryIO], jobs: Sequence[tuple[Request, Case, Mapping[str, str]]]
 ) -> Iterator[tuple[Annotations | tuple[Finding, ...], ...]]:
     """Read the annotations of several files, in the child process: of each its annotations or findings."""
@@ -264,7 +224,7 @@ def yield_annotations(
 
 def read_collection_guarded(stream: BinaryIO, request: Request, cases: Mapping[str, Case], *, owner: str) -> Collection:
     """Read a collection in another process; its cases can be gone through once, in their order."""
-    bounds, task = _bounds_for([stream], request, list(cases.values())), f"{__name__}:yield_collection"
+    bounds, task = _bounds_for([stream], request, list(cases.values())), f"{__name__}:_yield_collection"
     answers = decode(task, [stream], (request, dict(cases)), where=request.where, owner=owner, bounds=bounds)
     by_name = {case.name: case for case in cases.values()}
 
@@ -287,7 +247,7 @@ def _are_findings(items: Any) -> bool:
     return isinstance(items, tuple) and all(isinstance(item, Finding) for item in items)
 
 
-def yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mapping[str, Case]) -> Iterator[Any]:
+def _yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mapping[str, Case]) -> Iterator[Any]:
     """Yield the names of the cases and what is said of none, then annotations or faults of each case, in the child
     process.
     """

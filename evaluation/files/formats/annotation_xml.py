@@ -23,7 +23,7 @@ from evaluation.challenge.formats import AsapXmlRules
 from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.streams import check_number
 from evaluation.files.decoding.xml import MISSING, Dialect, Vertices, read_elements
-from evaluation.files.formats.format import Example, Request, outlines_of_rings
+from evaluation.files.formats.format import Example, Format, Request, outlines_of_rings
 from evaluation.files.formats.sheet import SKIPPED, UNKNOWN, Sheet, class_of_names
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
@@ -259,7 +259,7 @@ def _outlines_around(regions: Regions, hole: Int64, candidate: Int64) -> Int64:
     return around
 
 
-def example_of_aperio_xml(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_aperio_xml(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     layers = dict.fromkeys(made.names, "")
     for label, (name, ring) in enumerate(made.rings(cases[0], class_name), start=1):
         vertices = "".join(f'<Vertex X="{x:g}" Y="{y:g}"/>' for x, y in ring)
@@ -285,7 +285,7 @@ TYPES_OF_OTHER_SHAPE = {
 NO_GROUP = ("", "None")  # ASAP writes "None" for annotations outside of all groups
 
 
-def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) -> Annotations:
+def _read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) -> Annotations:
     """Read the nuclei of an ASAP XML file, compressed with gzip or not, in document order, in its own px.
 
     They are Points (Dot, and each coordinate of a PointSet) or Outlines (Polygon, Rectangle), as
@@ -309,7 +309,7 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
     >>> rules = format_rules(format="asap_xml", files="{case}.xml", shape="point", origin="pixel_corner")
     >>> classes = ClassTable(("lymphocyte", "monocyte"), {"lymphocytes": 1, "monocytes": 2})
     >>> request = Request(where="'a.xml'", name="a.xml", rules=rules, classes=classes, limits=LimitRules())
-    >>> (points,) = read_asap_xml(io.BytesIO(text), request, Case("a", "a", 100, 100)).parts
+    >>> (points,) = _read_asap_xml(io.BytesIO(text), request, Case("a", "a", 100, 100)).parts
     >>> points.class_id.tolist(), points.source_id.tolist(), points.points_xy.tolist()
     ([2], ['1'], [[7.5, 2.0]])
     """
@@ -392,7 +392,7 @@ def by_order(order: Float64, start: Int64) -> Int64 | slice:
     return np.lexsort((np.where(is_usable[owner], order, 0), owner))
 
 
-def example_of_asap_xml(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_asap_xml(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     shapes: list[tuple[str, str, Any]]
     if made.rules.are_points:
         shapes = [("Dot", name, [(x, y)]) for name, x, y in made.marks(cases[0], class_name)]
@@ -406,3 +406,9 @@ def example_of_asap_xml(made: Example, cases: Sequence[Case], class_name: str | 
     )
     text = f"<ASAP_Annotations><Annotations>{annotations}</Annotations><AnnotationGroups/></ASAP_Annotations>\n"
     return f"<?xml version='1.0'?>\n{text}".encode()
+
+
+FORMATS = {
+    "aperio_xml": Format("Aperio ImageScope XML", _example_of_aperio_xml, read=read_aperio_xml),
+    "asap_xml": Format("ASAP XML", _example_of_asap_xml, read=_read_asap_xml),
+}

@@ -50,7 +50,7 @@ from evaluation.files.decoding.streams import (
     stream_size,
 )
 from evaluation.files.formats import label_image
-from evaluation.files.formats.format import CasesOnDemand, Example, Request, noting, npy_bytes
+from evaluation.files.formats.format import CasesOnDemand, Example, Format, Request, noting, npy_bytes
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
 from nuclei_metrics.model import Case, Int16, Int64, LabelImage, LabelRuns
@@ -147,7 +147,7 @@ def _wrong_array(where: str, shape: tuple[int, ...], wanted: str, advice: str) -
 ID_CHANNEL, CLASS_CHANNEL = 0, 1
 
 
-def read_conic_array_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+def _read_conic_array_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
     """Read the nuclei of all cases; the index of a case along the first axis is ``Case.index``.
 
     stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is asked for
@@ -181,7 +181,7 @@ def _decode_case(array: CaseArray, request: Request, case: Case) -> Annotations:
     return _one_image(labels, request, where, class_map)
 
 
-def example_of_conic_array(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_conic_array(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     ordered = sorted(cases, key=lambda case: case.index or 0)
     return npy_bytes(np.stack([np.stack([made.labels(case), made.class_numbers(case)], axis=-1) for case in ordered]))
 
@@ -189,7 +189,7 @@ def example_of_conic_array(made: Example, cases: Sequence[Case], class_name: str
 # --- PanNuke: a channel for each class --------------------------------------------------------------------------------
 
 
-def read_pannuke_masks(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def _read_pannuke_masks(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """Read the nuclei of one case: one label image for each class. ``class_values`` gives the channel, from 0, of each.
 
     The last channel is left out if no class names it; other channels without a class must be empty. Raises InputFault:
@@ -201,7 +201,7 @@ def read_pannuke_masks(stream: BinaryIO, request: Request, case: Case) -> Annota
     return _channels_of(array.read(array.shape, 0, fortran=array.header.fortran), request, case, request.where)
 
 
-def read_pannuke_masks_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+def _read_pannuke_masks_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
     """Read the nuclei of all cases; the index of a case along the first axis is ``Case.index``.
 
     stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is asked for
@@ -263,7 +263,7 @@ def _check_empty(plane: npt.NDArray[Any], place: str, request: Request) -> None:
     raise refused("unnamed-channel", place, nuclei=count, channels=", ".join(label_image.named_values(request.classes)))
 
 
-def example_of_pannuke_masks(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_pannuke_masks(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     images = []
     for case in sorted(cases, key=lambda case: case.index or 0):
         numbers, channels = made.class_numbers(case), 1 + max(5, *made.values.values())
@@ -275,7 +275,7 @@ def example_of_pannuke_masks(made: Example, cases: Sequence[Case], class_name: s
 # --- MATLAB: n-ary masks ----------------------------------------------------------------------------------------------
 
 
-def read_nary_mat(
+def _read_nary_mat(
     stream: BinaryIO, request: Request, case: Case, *, class_map: tuple[BinaryIO, str] | None = None
 ) -> Annotations:
     """Read the label image of a MATLAB file: every positive value is one nucleus.
@@ -291,7 +291,7 @@ def read_nary_mat(
     return _one_image(labels, request, request.where, classes)
 
 
-def example_of_nary_mat(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_nary_mat(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     return label_image.write_nary_mat(made.instances(cases[0], class_name))
 
 
@@ -302,7 +302,7 @@ IDS, TYPE_MAP = "inst_map", "type_map"
 TYPES = {"inst_type": ("inst_uid",), "class": ("id", "nuclei_id")}  # and where their ids stand
 
 
-def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def _read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """Read the nuclei of ``inst_map``: one label image, with the class of each nucleus.
 
     The class is that in ``inst_type``; without it, that of most of the nucleus's pixels in ``type_map``. The number 0,
@@ -398,7 +398,7 @@ def _read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray
     return check_integers(column, where=where, shape_yx=(count, 1), expected=expected).reshape(-1)
 
 
-def example_of_hovernet_mat(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_hovernet_mat(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     from scipy import io as scipy_io
 
     classes = [made.values[name] for _, name in made.classes_of(cases[0], class_name)]
@@ -406,3 +406,24 @@ def example_of_hovernet_mat(made: Example, cases: Sequence[Case], class_name: st
     content = {IDS: made.labels(cases[0]), "inst_type": np.array(classes, np.int32).reshape(-1, 1)}
     scipy_io.savemat(file, content, do_compression=True)
     return file.getvalue()
+
+
+FORMATS = {
+    "conic_array": Format(
+        "NumPy array, cases x height x width x 2 (nuclei, classes)",
+        _example_of_conic_array,
+        read_all=_read_conic_array_collection,
+    ),
+    "pannuke_masks": Format(
+        "NumPy array, height x width x channels, the nuclei of a class in each channel",
+        _example_of_pannuke_masks,
+        read=_read_pannuke_masks,
+        read_all=_read_pannuke_masks_collection,
+    ),
+    "nary_mat": Format("MATLAB file with the labels in `n_ary_mask`", _example_of_nary_mat, read=_read_nary_mat),
+    "hovernet_mat": Format(
+        "MATLAB file of HoVer-Net (`inst_map`, `inst_type`) or Lizard (`inst_map`, `class`, `id`)",
+        _example_of_hovernet_mat,
+        read=_read_hovernet_mat,
+    ),
+}

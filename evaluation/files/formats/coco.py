@@ -35,7 +35,15 @@ from evaluation.files.decoding.annotations import Annotations, Collection
 from evaluation.files.decoding.json import read_records
 from evaluation.files.decoding.streams import check_number
 from evaluation.files.formats.annotation_lists import ListSheet
-from evaluation.files.formats.format import Example, Request, are_coordinates, noting, outlines_of_rings, part_of
+from evaluation.files.formats.format import (
+    Example,
+    Format,
+    Request,
+    are_coordinates,
+    noting,
+    outlines_of_rings,
+    part_of,
+)
 from evaluation.files.formats.run_lengths import CodeRuns, instances_of_codes, join_parts, runs_of_counts
 from evaluation.files.formats.sheet import NUMBERS, SKIPPED, UNKNOWN, FileFaults, json_of, numbers_in
 from evaluation.findings import fault, listed, quote
@@ -378,12 +386,12 @@ class _AnnotatedNuclei(ListSheet, ABC):
 SEGMENTATION_WORDS = "a list of polygons [x1, y1, x2, y2, …], or an object with 'size' and 'counts'"
 
 
-def read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def _read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """Read the nuclei of one case from its own file: those of its only image, or of the image that is named like the
     case.
 
-    Classes, crowds, probabilities and faults as in ``read_coco_json_collection``; the lists that mmdetection writes for
-    one image are read too. Raises InputFault, also "other-case" if there are several images and none is the case.
+    Classes, crowds, probabilities and faults as in ``_read_coco_json_collection``; the lists that mmdetection writes
+    for one image are read too. Raises InputFault, also "other-case" if there are several images and none is the case.
 
     >>> import io
     >>> from evaluation.challenge import LimitRules, format_rules
@@ -393,14 +401,14 @@ def read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotation
     >>> request = Request(where="'a.json'", name="a.json", rules=rules, classes=ClassTable(("plasma",), {"plasma": 1}),
     ...                   limits=LimitRules())
     >>> text = b'[{"image_id": 7, "segmentation": {"size": [2, 3], "counts": [1, 3, 2]}, "score": 0.5}]'
-    >>> (nuclei,) = read_coco_json(io.BytesIO(text), request, Case("a", "a", 2, 3)).parts
+    >>> (nuclei,) = _read_coco_json(io.BytesIO(text), request, Case("a", "a", 2, 3)).parts
     >>> nuclei.run_start.tolist(), nuclei.run_stop.tolist(), nuclei.class_id.tolist(), nuclei.probability.tolist()
     ([1, 3], [2, 5], [1], [0.5])
     """
     return _read_one(_SegmentedNuclei, stream, request, case)
 
 
-def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+def _read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
     """Read the nuclei of all cases from one file.
 
     case         the image of an annotation by its ``file_name``, with or without folders and suffix, else by its id
@@ -548,7 +556,7 @@ def _example_document(made: Example, cases: Sequence[Case], shapes: Callable[[Ca
     return orjson.dumps({"images": images, "annotations": annotations, "categories": categories})
 
 
-def example_of_coco_json(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_coco_json(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     def shapes(case: Case) -> list[tuple[str, Any]]:
         rings = [(name, ring.reshape(-1).tolist()) for name, ring in made.rings(case)]
         return [(name, {"segmentation": [numbers], "iscrowd": 0}) for name, numbers in rings]
@@ -562,11 +570,11 @@ def example_of_coco_json(made: Example, cases: Sequence[Case], class_name: str |
 BOX_WORDS = "[x1, y1, x2, y2], two corners of the box"
 
 
-def read_midog_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def _read_midog_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """Read the nuclei of one case from its own file: those of its only image, or of the image that is named like the
     case.
 
-    Raises InputFault as ``read_midog_json_collection`` does, also "other-case" if there are several images and none is
+    Raises InputFault as ``_read_midog_json_collection`` does, also "other-case" if there are several images and none is
     the case.
 
     >>> import io
@@ -575,19 +583,19 @@ def read_midog_json(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     >>> request = Request(where="'a.json'", name="a.json", limits=LimitRules(), classes=ClassTable(("cell",), {}),
     ...                   rules=format_rules(format="midog_json", files="{case}.json", origin="pixel_corner"))
     >>> text = b'{"annotations": [{"image_id": 1, "bbox": [10, 20, 15, 40]}]}'
-    >>> read_midog_json(io.BytesIO(text), request, Case("a", "a", 100, 100)).parts[0].points_xy.tolist()
+    >>> _read_midog_json(io.BytesIO(text), request, Case("a", "a", 100, 100)).parts[0].points_xy.tolist()
     [[12.5, 30.0]]
     """
     return _read_one(_BoxedNuclei, stream, request, case)
 
 
-def read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+def _read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
     """Read the nuclei of all cases from one file: the middle ((x1 + x2) / 2, (y1 + y2) / 2) of each box, px of the
     file.
 
-    Images, classes and ``score`` as in ``read_coco_json_collection``. Raises InputFault: not-json, too-large, too-deep,
-    not-coco, invalid-annotation, unknown-class, wrong-shape, invalid-coordinate (also for corners in the wrong order,
-    as COCO's own boxes of width and height have), invalid-probability, missing-probability.
+    Images, classes and ``score`` as in ``_read_coco_json_collection``. Raises InputFault: not-json, too-large,
+    too-deep, not-coco, invalid-annotation, unknown-class, wrong-shape, invalid-coordinate (also for corners in the
+    wrong order, as COCO's own boxes of width and height have), invalid-probability, missing-probability.
     """
     return read_all(_BoxedNuclei, stream, request, cases)
 
@@ -626,8 +634,19 @@ class _BoxedNuclei(_AnnotatedNuclei):
             yield case, Points(points_xy=middles_xy[chosen], **of_case)
 
 
-def example_of_midog_json(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_midog_json(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     def shapes(case: Case) -> list[tuple[str, Any]]:
         return [(name, {"bbox": [x - 25, y - 25, x + 25, y + 25]}) for name, x, y in made.marks(case)]
 
     return _example_document(made, cases, shapes)
+
+
+FORMATS = {
+    "coco_json": Format("COCO JSON", _example_of_coco_json, read=_read_coco_json, read_all=_read_coco_json_collection),
+    "midog_json": Format(
+        "MIDOG JSON, a box for each nucleus",
+        _example_of_midog_json,
+        read=_read_midog_json,
+        read_all=_read_midog_json_collection,
+    ),
+}

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from typing_extensions import TypeVar
 
 from evaluation.challenge import FormatRules, LimitRules
-from evaluation.files.decoding.annotations import Annotations
+from evaluation.files.decoding.annotations import Annotations, Collection
 from evaluation.files.decoding.streams import COORDINATE_LIMIT
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
@@ -292,3 +292,23 @@ def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
     if suffix in TIFF_SUFFIXES:
         return tiff_bytes(array)
     return mat_bytes(array) if suffix == ".mat" else npy_bytes(array)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a format is read and written: a row of ``FORMATS`` of its module. docs/development.md says how to add one.
+
+    words     what participants hand in
+    example   writes a valid file for an ``Example``, its cases (one, unless the file holds all) and the name of its
+              class, None if it holds all
+    read      reads the annotations of a case from a stream, for a ``Request``, the case, and the files that go with
+              it, by key
+    read_all  reads those of all cases from a stream, for a ``Request`` and the cases by their names in such files
+    explain   returns sentences for participants about the keys that only this format has
+    """
+
+    words: str
+    example: Callable[..., bytes]
+    read: Callable[..., Annotations] | None = None
+    read_all: Callable[..., Collection] | None = None
+    explain: Callable[[Any], list[str]] | None = None

@@ -26,7 +26,7 @@ from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.json import RecordText, Unproven, read_records, resting_collector
 from evaluation.files.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_polygons
 from evaluation.files.formats.annotation_lists import NucleusLists, names_and_probabilities, root_words
-from evaluation.files.formats.format import Example, Request
+from evaluation.files.formats.format import Example, Format, Request
 from evaluation.files.formats.sheet import SKIPPED, UNKNOWN, class_of_name, json_of
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
@@ -117,7 +117,7 @@ def _find_regions(stream: BinaryIO, request: Request[GeojsonRules]) -> dict[int,
         for items in pieces_of(stream, request):
             for item in _with_children(items):
                 number += 1
-                kind = object_type(item)
+                kind = _object_type(item)
                 if kind in AROUND_NUCLEI and not _is_ignored(item, request):
                     around.append((number, shapely.MultiPolygon(_shapes_in(item))))
                 elif kind in NUCLEI_OF_QUPATH:
@@ -168,12 +168,12 @@ def _children_of(item: Any) -> list[Any]:
     return children if type(children) is list else []
 
 
-def object_type(item: Any) -> str | None:
+def _object_type(item: Any) -> str | None:
     """Give the type of an object of QuPath, None for other features."""
     if type(item) is not dict or item.get("type") != "Feature":
         return None
     properties = item.get("properties")
-    said = [properties.get(key) for key in ("objectType", "object_type")] if type(properties) is dict else []
+    said = [properties.get(key) for key in ("objectType", "_object_type")] if type(properties) is dict else []
     kinds = [kind for kind in (*said, item.get("id")) if type(kind) is str]
     return next((kind for kind in kinds if kind in OBJECT_TYPES | TYPES_AS_IDS), None)
 
@@ -543,7 +543,7 @@ def nucleus_parts(outlines: Outlines, rings: Sequence[int]) -> list[list[int]]:
     return list(parts.values())
 
 
-def example_of_geojson(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_geojson(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     if not made.rules.are_points:
         return write_geojson(made.outlines(cases[0], class_name), made.names, [None] * len(made.names))
     features = [
@@ -555,3 +555,6 @@ def example_of_geojson(made: Example, cases: Sequence[Case], class_name: str | N
         for name, x, y in made.marks(cases[0], class_name)
     ]
     return orjson.dumps({"type": "FeatureCollection", "features": features})
+
+
+FORMATS = {"geojson": Format("GeoJSON as QuPath writes it", _example_of_geojson, read=read_geojson)}

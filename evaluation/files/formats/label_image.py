@@ -23,7 +23,16 @@ from evaluation.files.decoding.json import read_json
 from evaluation.files.decoding.mat_file import read_mat_labels
 from evaluation.files.decoding.pixels import CLASS_NAMES, CONTAINERS, file_with, open_image, peek, read_image, suffix_of
 from evaluation.files.decoding.streams import damage_told, too_large
-from evaluation.files.formats.format import Example, Request, csv_bytes, image_bytes, mat_bytes, noting, tiff_bytes
+from evaluation.files.formats.format import (
+    Example,
+    Format,
+    Request,
+    csv_bytes,
+    image_bytes,
+    mat_bytes,
+    noting,
+    tiff_bytes,
+)
 from evaluation.files.formats.sheet import SKIPPED, Sheet
 from evaluation.files.formats.tables import CLASS_COLUMNS, ID_COLUMNS, rows_limit
 from evaluation.findings import Finding, fault, quote, with_rest
@@ -347,7 +356,7 @@ def _classes_by_id(ids: Sequence[str], classes: Categories, sheet: Sheet) -> dic
     return {number: 0 if class_id == SKIPPED else class_id for number, class_id in class_of_id.items() if class_id}
 
 
-def example_of_label_image(made: Example[LabelImageRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_label_image(made: Example[LabelImageRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     rules, labels = made.rules, made.labels(cases[0], class_name)
     if rules.components is not None:
         is_semantic = rules.class_values is not None
@@ -386,7 +395,7 @@ BACKGROUND = 0
 TOUCHING = np.ones((3, 3), np.bool_)
 
 
-def read_colour_map(stream: BinaryIO, request: Request[ColourMapRules], case: Case) -> Annotations:
+def _read_colour_map(stream: BinaryIO, request: Request[ColourMapRules], case: Case) -> Annotations:
     """Read the nuclei of a colour-coded map as one label image: PNG, TIFF or .npy, RGB of 8 bits; alpha does not
     matter.
 
@@ -498,7 +507,7 @@ def _unknown_colours(codes: UInt32, unknown: Bool, request: Request[ColourMapRul
     return for_values(codes[unknown], colour_fault, most_first=True)
 
 
-def example_of_colour_map(made: Example[ColourMapRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_colour_map(made: Example[ColourMapRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     rules, labels = made.rules, made.labels(cases[0])
     colours = [BLACK, *(rules.colours[name] for _, name in made.classes_of(cases[0], class_name))]
     picture = np.array([list(bytes.fromhex(colour[1:])) for colour in colours], np.uint8)[labels]
@@ -508,7 +517,7 @@ def example_of_colour_map(made: Example[ColourMapRules], cases: Sequence[Case], 
     return image_bytes(picture, ".png")
 
 
-def explain_colour_map(rules: ColourMapRules) -> list[str]:
+def _explain_colour_map(rules: ColourMapRules) -> list[str]:
     return [f"Nuclei that touch are parted by a border in {rules.border_colour}; the background is #000000."]
 
 
@@ -597,3 +606,16 @@ def contested_px(start: Int64, stop: Int64) -> int:
     shared_start, shared_stop = start[1:][is_shared], shared_stop[is_shared]
     counted_to = np.concatenate([[0], np.maximum.accumulate(shared_stop)])[: len(shared_stop)]
     return int(np.maximum(shared_stop - np.maximum(shared_start, counted_to), 0).sum())
+
+
+FORMATS = {
+    "label_image": Format(
+        "label image: 0 is background, every other number one nucleus", _example_of_label_image, read=read_label_image
+    ),
+    "colour_map": Format(
+        "PNG with a colour for each class and borders between nuclei",
+        _example_of_colour_map,
+        read=_read_colour_map,
+        explain=_explain_colour_map,
+    ),
+}

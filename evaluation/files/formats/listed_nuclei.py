@@ -52,7 +52,7 @@ from evaluation.files.formats.annotation_lists import (
     names_and_probabilities,
     root_words,
 )
-from evaluation.files.formats.format import Example, Request
+from evaluation.files.formats.format import Example, Format, Request
 from evaluation.files.formats.sheet import SKIPPED, UNKNOWN, class_of_text, json_of
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
@@ -63,7 +63,7 @@ PLANE = 0.5
 COUNTING_NAME = re.compile(r"Point \d+")
 
 
-def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def _read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """Read the outlines of a "Multiple polygons" or "Polygon" file, in document order, in px.
 
     ``rules.units`` um and mm become px by the spacing of the case: x_px = 1000 * x_mm / spacing_um. The class of a
@@ -74,11 +74,11 @@ def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annota
     return _read_items(stream, request, case, "polygon", "path_points", "a list of positions")
 
 
-def read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def _read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """Read the points of a "Multiple points" or "Point" file, in document order, in px.
 
-    Otherwise as ``read_polygons_json``; "Point 0", "Point 1", …, which viewers and the files of MONKEY write, stand for
-    no name.
+    Otherwise as ``_read_polygons_json``; "Point 0", "Point 1", …, which viewers and the files of MONKEY write, stand
+    for no name.
     """
     return _read_items(stream, request, case, "point", "point", "a position [x, y, z]")
 
@@ -178,7 +178,7 @@ def named(item: dict[str, Any], name: str | None, probability: float | None) -> 
     }
 
 
-def example_of_polygons_json(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_polygons_json(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     return write_polygons_json(made.outlines(cases[0], class_name), made.names, "nuclei")
 
 
@@ -199,7 +199,7 @@ def write_points_json(points: Points, class_names: Sequence[str]) -> bytes:
     return orjson.dumps(file, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def example_of_points_json(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_points_json(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     return write_points_json(made.points(cases[0], class_name), made.names)
 
 
@@ -224,7 +224,7 @@ TOOLS = {
 }
 
 
-def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], case: Case) -> Annotations:
+def _read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], case: Case) -> Annotations:
     """Read the nuclei of a file in document order: their contours or, with ``shape = "point"``, their centroids.
 
     - A class is a name (labelme), or a number: the name that ``type_map`` gives to it if that is a class, else that of
@@ -372,7 +372,7 @@ def _corners_of(points: list[Any]) -> list[Any]:
     return [[left, top], [right, top], [right, bottom], [left, bottom]]
 
 
-def example_of_contours_json(made: Example[ContoursJsonRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_contours_json(made: Example[ContoursJsonRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     case, rules = cases[0], made.rules
     marks = made.marks(case, class_name)
     rings = [[]] * len(marks) if rules.are_points else [ring.tolist() for _, ring in made.rings(case, class_name)]
@@ -393,7 +393,7 @@ def example_of_contours_json(made: Example[ContoursJsonRules], cases: Sequence[C
     return orjson.dumps(document)
 
 
-def explain_contours_json(rules: ContoursJsonRules) -> list[str]:
+def _explain_contours_json(rules: ContoursJsonRules) -> list[str]:
     return [f"The files are those of {TOOLS[rules.tool].title}."]
 
 
@@ -405,7 +405,7 @@ FEWEST = 6  # numbers of an outline
 NUMBERS_OF_BOX = (4, 5)  # numbers of a box, without and with its confidence
 
 
-def read_yolo_txt(stream: BinaryIO, request: Request[YoloTxtRules], case: Case) -> Annotations:
+def _read_yolo_txt(stream: BinaryIO, request: Request[YoloTxtRules], case: Case) -> Annotations:
     """Read the outlines of a file in the order of its lines; ``source_id`` is the line, from 1. An empty file has none.
 
     The class is that of the number, by ``class_values``; in a challenge of one class without them it does not matter.
@@ -450,10 +450,31 @@ def _add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[
     nuclei.add_outline([[ring]], class_id, nuclei.number, probability)
 
 
-def example_of_yolo_txt(made: Example[YoloTxtRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_yolo_txt(made: Example[YoloTxtRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     size = (cases[0].width, cases[0].height)
     lines = [
         " ".join(map(str, [made.values[name], *(ring / size).ravel().tolist()]))
         for name, ring in made.rings(cases[0], class_name)
     ]
     return "".join(f"{line}\n" for line in lines).encode()
+
+
+FORMATS = {
+    "polygons_json": Format(
+        'JSON of the platform\'s kind "Multiple polygons"', _example_of_polygons_json, read=_read_polygons_json
+    ),
+    "points_json": Format(
+        'JSON of the platform\'s kind "Multiple points"', _example_of_points_json, read=_read_points_json
+    ),
+    "contours_json": Format(
+        "JSON of HoVer-Net, CellViT or labelme",
+        _example_of_contours_json,
+        read=_read_contours_json,
+        explain=_explain_contours_json,
+    ),
+    "yolo_txt": Format(
+        "YOLO's text files: a line `class x1 y1 x2 y2 …` for each nucleus, in shares of width and height",
+        _example_of_yolo_txt,
+        read=_read_yolo_txt,
+    ),
+}

@@ -28,7 +28,7 @@ from evaluation.challenge.formats import RleCsvRules
 from evaluation.files.decoding.annotations import Annotations, Collection
 from evaluation.files.decoding.csv import numbers_of
 from evaluation.files.formats import tables
-from evaluation.files.formats.format import Example, Request, csv_bytes, noting, part_of
+from evaluation.files.formats.format import Example, Format, Request, csv_bytes, noting, part_of
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from nuclei_metrics.model import Bool, Case, Instances, Int32, Int64
@@ -375,7 +375,7 @@ def _ranges(sizes: npt.NDArray[np.integer[Any]], limit: int) -> Iterator[tuple[i
 CODE_COLUMNS = ("EncodedPixels", "annotation", "rle", "segmentation", "encoded_pixels", "predicted")
 
 
-def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cases: Mapping[str, Case]) -> Collection:
+def _read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cases: Mapping[str, Case]) -> Collection:
     """Read the nuclei of all cases from the rows of a CSV file, one row for each nucleus.
 
     case         in the first of ``CASE_COLUMNS``
@@ -435,7 +435,7 @@ def _faults_of_row_sizes(rows: tables.CaseRows) -> list[Finding]:
     return for_each(np.flatnonzero((sizes != expected).any(axis=1)).tolist(), size_fault)
 
 
-def example_of_rle_csv(made: Example[RleCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_rle_csv(made: Example[RleCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     rows = []
     for case in cases:
         labels = made.labels(case, class_name)
@@ -450,6 +450,13 @@ def example_of_rle_csv(made: Example[RleCsvRules], cases: Sequence[Case], class_
     return csv_bytes(["image_id", "rle", "class"], rows)
 
 
-def explain_rle_csv(rules: RleCsvRules) -> list[str]:
+def _explain_rle_csv(rules: RleCsvRules) -> list[str]:
     along = "along the rows" if rules.pixel_order == "row" else "down the columns"
     return [f"Run lengths go {along}; the first pixel is {rules.first_pixel}."]
+
+
+FORMATS = {
+    "rle_csv": Format(
+        "CSV of run-length codes", _example_of_rle_csv, read_all=_read_rle_csv_collection, explain=_explain_rle_csv
+    )
+}

@@ -30,6 +30,7 @@ from evaluation.files.decoding.csv import Table, count_rest, numbers_of, read_ta
 from evaluation.files.decoding.streams import check_number
 from evaluation.files.formats.format import (
     Example,
+    Format,
     Request,
     are_coordinates,
     csv_bytes,
@@ -344,7 +345,7 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
     return Annotations((Points(**columns),))
 
 
-def read_points_csv_collection(
+def _read_points_csv_collection(
     stream: BinaryIO, request: Request[PointsCsvRules], cases: Mapping[str, Case]
 ) -> Collection:
     """Read the points of all cases, from a file with a column for the case; otherwise as ``read_points_csv``."""
@@ -376,7 +377,7 @@ def _points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: 
     return {"points_xy": points_xy, **rows.columns()}, is_nucleus
 
 
-def example_of_points_csv(made: Example[PointsCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_points_csv(made: Example[PointsCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     columns = list(made.rules.columns or ["case", "x", "y", "class"])
     rows = []
     for case in cases:
@@ -387,7 +388,7 @@ def example_of_points_csv(made: Example[PointsCsvRules], cases: Sequence[Case], 
     return csv_bytes(None if made.rules.columns else columns, rows)
 
 
-def explain_points_csv(rules: PointsCsvRules) -> list[str]:
+def _explain_points_csv(rules: PointsCsvRules) -> list[str]:
     return [f"The columns are {', '.join(rules.columns)}; there is no header."] if rules.columns else []
 
 
@@ -398,7 +399,7 @@ BOX_COLUMNS = ("xmin", "ymin", "xmax", "ymax")
 CORNERS_OF_BOX = [0, 1, 2, 1, 2, 3, 0, 3]  # of a box, as x and y in turn
 
 
-def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case) -> Annotations:
+def _read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case) -> Annotations:
     """Read the outlines of a NuCLS file, one for each row; the class is in the column ``class_column`` of the rules.
 
     A rectangle without vertices has the corners of xmin, ymin, xmax, ymax. ``source_id`` is the line of a row, from 1.
@@ -458,7 +459,7 @@ def _read_lists(rows: NucleusRows, column: str) -> _Lists:
     return _Lists(numbers, count)
 
 
-def example_of_nucls_csv(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_nucls_csv(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     columns = ["raw_classification", "main_classification", "super_classification", "type"]
     rows = []
     for name, ring in made.rings(cases[0], class_name):
@@ -468,7 +469,7 @@ def example_of_nucls_csv(made: Example, cases: Sequence[Case], class_name: str |
     return csv_bytes([*columns, "xmin", "ymin", "xmax", "ymax", "coords_x", "coords_y"], rows)
 
 
-def explain_nucls_csv(rules: NuclsCsvRules) -> list[str]:
+def _explain_nucls_csv(rules: NuclsCsvRules) -> list[str]:
     return [f"The class is in the column `{rules.class_column}`."]
 
 
@@ -479,7 +480,7 @@ LARGEST_COUNT = 10**9
 IMAGES_LIMIT = 1_000_000
 
 
-def read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+def _read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
     """Tell how many nuclei of each class each case has, a part ``Counts`` for each.
 
     A column is a class if its name is one, or an alias; there must be one for every class, and others do not matter.
@@ -546,9 +547,26 @@ def _case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> Cas
     return rows
 
 
-def example_of_counts_csv(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def _example_of_counts_csv(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     counts = {}
     for case in cases:
         names = [name for _, name in made.classes_of(case)]
         counts[made.rules.key_of(case)] = [names.count(name) for name in made.names]
     return write_counts_csv(counts, made.names)
+
+
+FORMATS = {
+    "points_csv": Format(
+        "CSV with a row for each nucleus",
+        _example_of_points_csv,
+        read=read_points_csv,
+        read_all=_read_points_csv_collection,
+        explain=_explain_points_csv,
+    ),
+    "nucls_csv": Format("NuCLS CSV", _example_of_nucls_csv, read=_read_nucls_csv, explain=_explain_nucls_csv),
+    "counts_csv": Format(
+        "CSV with a row for each image and a column for each class: how many nuclei there are",
+        _example_of_counts_csv,
+        read_all=_read_counts_csv_collection,
+    ),
+}

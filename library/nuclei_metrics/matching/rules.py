@@ -119,10 +119,10 @@ def match_iou_above_many(
 
     pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
     reach = Candidates.above if strict else Candidates.at_least
-    return match_at_each(thresholds, pairs, reach, reference, prediction, settle)
+    return _match_at_each(thresholds, pairs, reach, reference, prediction, settle)
 
 
-def match_at_each(
+def _match_at_each(
     thresholds: Sequence[float],
     pairs: Candidates,
     reach: Callable[[Candidates, Fraction], Bool],
@@ -571,7 +571,7 @@ def match_confidence_first_iou_many(
         return take_in_order(left, right, [left, -rivals.iou(), right, -confidence])
 
     pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
-    return match_at_each(thresholds, pairs, Candidates.at_least, reference, prediction, settle)
+    return _match_at_each(thresholds, pairs, Candidates.at_least, reference, prediction, settle)
 
 
 def _confidences(prediction: Instances) -> Float64:
