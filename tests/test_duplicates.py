@@ -15,10 +15,11 @@ from test_twins import APART, SHAPE, points, squares, together
 
 from evaluation import Challenge
 from evaluation.findings import render_findings
+from evaluation.findings.errors import InputFault
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.match import SeenNuclei, match_case, own_duplicates, see_nuclei, suspicious_content
 from nuclei_metrics.instances.prepare import PreparedReference
-from nuclei_metrics.instances.runs import dilate_instances, empty_region, erode_instances
+from nuclei_metrics.instances.runs import dilate_instances, empty_region, erode_instances, union_region
 from nuclei_metrics.matching.table import count_copies, find_twins
 from nuclei_metrics.model import Case, Instances
 
@@ -38,6 +39,26 @@ def value_of(prediction: Instances, reference: Instances, path: str, duplicates:
 def matched(reference: Instances, prediction: Instances, challenge: Challenge | None = None) -> Any:
     side = PreparedReference(reference, empty_region())
     return match_case(challenge or recommended(), Case("a", "a", *SHAPE), side, prediction)
+
+
+@pytest.mark.parametrize("duplicates", ["keep", "false_positive"])
+def test_an_ignore_region_decides_nothing_about_a_stack_of_predictions(duplicates: str) -> None:
+    """What is refused, and in which words, depends on the submission alone: the region would take the stack away."""
+    stack = together(*[squares(*APART)] * 40)
+    rules = recommended(duplicates)
+    ignore = rules.reference.ignore.model_copy(update={"policy": "clip"})
+    limits = rules.limits.model_copy(update={"overlaps_per_case": 10})
+    changes = {"reference": rules.reference.model_copy(update={"ignore": ignore}), "limits": limits}
+    told = set()
+    for region in (empty_region(), union_region(squares(*APART)), union_region(squares(APART[0]))):
+        with pytest.raises(InputFault) as error:
+            side = PreparedReference(squares(*APART), region)
+            match_case(rules.model_copy(update=changes), Case("a", "a", *SHAPE), side, stack)
+        told.update(map(str, error.value.findings))
+    assert told == {
+        "[too-many-overlaps] case 'a': 200 nuclei, up to 40 of them on one pixel; expected fewer that lie on each other."
+        " Leave out nuclei that were found several times."
+    }
 
 
 @pytest.mark.parametrize("sure", [None, (0.9, 0.8), (0.8, 0.9)])

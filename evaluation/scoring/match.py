@@ -156,6 +156,7 @@ def match_case(
     """
     submitted = join_instances([], case.shape_yx) if prediction is None else prediction
     ignore = challenge.reference.ignore
+    _refuse_overlaps(challenge, case, reference.instances, submitted)  # before the reference changes the submission
     predicted, taking_part = submitted, None
     if ignore.policy is not None:
         numbered = replace(submitted, source_id=np.arange(len(submitted)))
@@ -163,14 +164,6 @@ def match_case(
         taking_part = numbered.source_id
         predicted = replace(numbered, source_id=submitted.source_id[taking_part])
     classes = len(challenge.classes)
-    try:
-        for side, by_reference in ((reference.instances, True), (predicted, False)):
-            refuse_overlaps(side, challenge.limits.overlaps_per_case, by_reference=by_reference)
-    except TooManyPairs as error:
-        pairs, what, limit = error.pairs, error.what, error.most
-        where = f"case {quote(case.name)}"
-        to_organisers = fault("too-many-overlaps", where, wording="reference", pairs=pairs, what=what, limit=limit)
-        raise _blame(error, to_organisers, _too_many_overlaps(case, predicted)) from error
     table = overlap_table(reference.instances, predicted)
     rules = challenge.matching.rules
     if "file_order" in challenge.matching.published_faults:
@@ -239,7 +232,7 @@ def _part_takers(challenge: Challenge, sides: Sides) -> _PartTakers:
     prediction, rules = sides.prediction, challenge.matching.rules
     if challenge.submission.duplicates == "keep" or not rules:
         return _PartTakers()
-    twins = _twins_of(challenge, sides.case, prediction, challenge.limits.overlaps_per_case)
+    twins = _twins_of(challenge, sides.case, prediction, None)  # what was handed in is bounded already
     if not len(twins[0]):
         return _PartTakers()
     matched, fit = np.zeros(len(prediction), np.bool_), np.zeros(len(prediction))
@@ -280,7 +273,7 @@ def _in_reach(rule: MatchingRule, sides: Sides) -> Bool:
     return np.asarray(np.hypot(*apart.T) <= rule.radius_in_px(sides.case) * RADIUS_ROUNDING)
 
 
-def _twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int) -> tuple[Int64, Int64]:
+def _twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int | None) -> tuple[Int64, Int64]:
     """``find_twins`` of the nuclei of a submission. Raises InputFault for more than ``most`` on each other."""
     rule = next(iter(challenge.matching.rules), None)
     radius_px = rule.radius_in_px(case) if isinstance(rule, RadiusRule) and prediction.point_yx is not None else None
@@ -288,6 +281,18 @@ def _twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int
         return find_twins(prediction, radius_px=radius_px, most=most)
     except TooManyPairs as error:
         raise InputFault(_too_many_overlaps(case, prediction)) from error
+
+
+def _refuse_overlaps(challenge: Challenge, case: Case, reference: Instances, submitted: Instances) -> None:
+    """Raise ChallengeBroken or InputFault ("too-many-overlaps") if too many nuclei of a side lie on each other."""
+    try:
+        for side, by_reference in ((reference, True), (submitted, False)):
+            refuse_overlaps(side, challenge.limits.overlaps_per_case, by_reference=by_reference)
+    except TooManyPairs as error:
+        pairs, what, limit = error.pairs, error.what, error.most
+        where = f"case {quote(case.name)}"
+        to_organisers = fault("too-many-overlaps", where, wording="reference", pairs=pairs, what=what, limit=limit)
+        raise _blame(error, to_organisers, _too_many_overlaps(case, submitted)) from error
 
 
 def _too_many_overlaps(case: Case, prediction: Instances) -> Finding:
