@@ -18,6 +18,9 @@ import pytest
 from boards import ranking_by
 from every_format import small_document, write_rules
 from frozen_demo import copy_frozen_demo
+from preset_files import squares_xml, start, write
+from scipy.io import loadmat
+from scipy.ndimage import maximum_filter, minimum_filter
 
 import evaluation.board.teams as teams_module
 from evaluation import Case, Challenge, ChallengeBroken, score_submission
@@ -31,6 +34,7 @@ from evaluation.board.teams import challenge_key, score_teams
 from evaluation.board.variants import Audit, Dimension, audit_csv, audit_document, audit_positions, compare_conditions
 from evaluation.challenge.rules import AuditRules
 from evaluation.commands import main as cli
+from evaluation.files.formats.format import image_bytes
 from evaluation.files.formats.label_image import write_label_tiff
 from evaluation.files.results.documents import as_json
 from evaluation.report.html import page_html
@@ -303,6 +307,7 @@ def test_overlap_and_ignore_rules_that_contradict_each_other_are_left_out_and_to
 @pytest.mark.parametrize("audit, where", [
     ({"thresholds": [i / 2000 for i in range(1, 1000)]}, "audit"),
     ({"ignore": ["clip"]}, "audit.ignore"),
+    ({"border": ["remove"]}, "audit.border"),
     ({"matching": [document()["matching"]["rules"][0]]}, "audit.matching"),
     ({"threshold": [0.5]}, "audit.threshold"),
 ])  # fmt: skip
@@ -738,3 +743,104 @@ def test_the_page_is_accessible_and_fits(browser, tmp_path: Path, width, scheme)
         opened.screenshot("audit")
         assert names[0] in opened.page.locator("#audit-teams").inner_text()
         assert opened.page.locator("img[src=x]").count() == 0
+
+
+# --- colour maps: Table 1 of the lessons from MoNuSAC -----------------------------------------------------------------
+
+
+COLOUR_MAPS = """format_version = 1
+name = "colour maps"
+preset = "monusac2020"
+[submission]
+format = "colour_map"
+files = "{group}/{case}.png"
+colours = { Epithelial = "#ff0000", Lymphocyte = "#ffff00", Neutrophil = "#0000ff", Macrophage = "#00ff00" }
+border_colour = "#8b4513"
+border = "remove"
+missing_case = "worst"
+missing_class_file = "empty"
+[ranking]
+method = "sum_of_ranks"
+ties = "min"
+significance_level = 0.05
+test = "friedman_nemenyi"
+columns = [{ path = "panoptic.pq.group_mean", direction = "descending" }]
+[audit]
+thresholds = []
+overlap = ["class_order"]
+ignore = ["clip"]
+units = ["group"]
+methods = ["sum_of_ranks"]
+"""
+FILLS = {"Epithelial": (255, 0, 0), "Lymphocyte": (255, 255, 0), "Neutrophil": (0, 0, 255), "Macrophage": (0, 255, 0)}
+
+
+def coded(masks: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
+    """The PNG of labels by class: pixels whose four neighbours have the same label, and boundaries in brown."""
+    picture = np.zeros((*next(iter(masks.values())).shape, 3), np.uint8)
+    for name, labels in masks.items():
+        cross = [[0, 1, 0], [1, 1, 1], [0, 1, 0]]
+        is_inner = minimum_filter(labels, footprint=cross) == maximum_filter(labels, footprint=cross)
+        picture[labels > 0] = (139, 69, 19)
+        picture[is_inner & (labels > 0)] = FILLS[name]
+    return image_bytes(picture, ".png")
+
+
+def scores_by_border(folder: Path) -> dict[tuple[str, str], dict[str, float]]:
+    where = ["--challenge", str(folder / "challenge"), "--submissions", str(folder / "teams")]
+    assert cli.run(["audit", *where, "--output", str(folder / "audit"), "--workers", "1"]) == 0
+    document = json.loads((folder / "audit" / "audit.json").read_text())
+    (dimension,) = (one for one in document["dimensions"] if one["name"] == "border")
+    assert [one["value"] for one in dimension["values"]] == ["remove", "remove_and_dilate"]
+    return {
+        (one["border"], one["matching"]): {entry["name"]: entry["values"][0] for entry in one["entries"]}
+        for one in document["borders"]
+    }
+
+
+def test_an_audit_of_colour_maps_has_borders_by_matching_rules_and_the_coded_reference(tmp_path, capsys) -> None:
+    """Squares of 10 and 20 px lose a pixel on each side, (8/10)² and (18/20)², and get it back but for the corners."""
+    start(tmp_path, "monusac2020", [{"case": "image", "group": "P1", "height": 60, "width": 80}])
+    write(tmp_path / "challenge" / "challenge.toml", COLOUR_MAPS)
+    boxes = [(10, 19, 10, 19), (30, 49, 30, 49)]
+    write(tmp_path / "challenge" / "reference" / "P1" / "image.xml", squares_xml([("Epithelial", boxes)]))
+    labels = np.zeros((60, 80), int)
+    for number, (top, bottom, left, right) in enumerate(boxes, start=1):
+        labels[top : bottom + 1, left : right + 1] = number
+    write(tmp_path / "teams" / "copy" / "P1" / "image.png", coded({"Epithelial": labels}))
+    write(tmp_path / "teams" / "half" / "P1" / "image.png", coded({"Epithelial": labels * (labels == 1)}))
+    found = scores_by_border(tmp_path)
+    rules = ("iou_above", "best_iou_centroid_inside")
+    assert found.keys() == {(border, rule) for border in ("remove", "remove_and_dilate") for rule in rules}
+    for rule in rules:
+        removed = {"copy": 0.725, "half": 0.426667, "colour-coded reference": 0.725}
+        assert found["remove", rule] == removed  # (0.64 + 0.81) / 2, and 0.64 / 1.5
+        dilated = {"copy": 0.975, "half": 0.64, "colour-coded reference": 0.975}
+        assert found["remove_and_dilate", rule] == dilated  # (0.96 + 0.99) / 2
+    printed = capsys.readouterr().out
+    assert "What colour maps cost" in printed and "colour-coded reference" in printed
+
+
+@pytest.mark.real_data
+def test_borders_cost_on_real_files_what_the_lessons_say(tmp_path, shared_data) -> None:
+    """Table 1: removed borders cost most, dilated ones little, the centroid rule is milder; the reference has 0.892."""
+    source = shared_data / "monusac_challenge"
+    expected = json.loads((source / "expected.json").read_text())
+    start(tmp_path, "monusac2020", [{"case": ""}])
+    write(tmp_path / "challenge" / "challenge.toml", COLOUR_MAPS)
+    write(tmp_path / "challenge" / "cases.csv", (source / "ground_truth/cases.csv").read_bytes())
+    (tmp_path / "challenge" / "reference").rmdir()
+    (tmp_path / "challenge" / "reference").symlink_to(source / "ground_truth/reference")
+    for case in Challenge.load(tmp_path / "challenge").cases:
+        files = {name: sorted((source / "submission" / case.group / case.name / name).glob("*.mat")) for name in FILLS}
+        masks = {name: loadmat(paths[0])["n_ary_mask"].astype(int) for name, paths in files.items() if paths}
+        write(tmp_path / "teams" / "team" / case.group / f"{case.name}.png", coded(masks))
+    found = scores_by_border(tmp_path)
+    for rule, key in (("iou_above", "strict_iou"), ("best_iou_centroid_inside", "centroid")):
+        removed, dilated = (found[border, rule]["team"] for border in ("remove", "remove_and_dilate"))
+        original = expected[key]["pq_group_mean"]
+        assert removed < dilated < original and dilated > original - 0.002 and removed < original - 0.01
+        reference = [found[border, rule]["colour-coded reference"] for border in ("remove", "remove_and_dilate")]
+        assert reference[0] == pytest.approx(0.892, abs=0.002) and 0.913 < reference[1] < 1
+    assert all(found[border, "iou_above"]["team"] < found[border, "best_iou_centroid_inside"]["team"]
+               for border in ("remove", "remove_and_dilate"))  # fmt: skip

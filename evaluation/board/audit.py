@@ -8,6 +8,7 @@ further paths of metrics.json. Every view is ranked by every method of the list 
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -25,22 +26,39 @@ from evaluation.board.rules import gameable_ranking, load_ranked, parse_settings
 from evaluation.board.score_csv import UnitKind, aggregation_of, read_rows, table_of_rows, without_teams
 from evaluation.board.stored import Unranked
 from evaluation.board.teams import Kept, Note, TeamOutcome, score_teams
-from evaluation.board.variants import Audit, Dimension, PairDifference, audit_positions, compare_conditions
+from evaluation.board.variants import (
+    Audit,
+    BorderScores,
+    Dimension,
+    EntryScores,
+    PairDifference,
+    audit_positions,
+    compare_conditions,
+)
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
+from evaluation.challenge.formats import ColourMapRules
 from evaluation.challenge.rules import AuditRules, RankingRules
+from evaluation.files.decoding.annotations import Annotations
+from evaluation.files.formats.format import image_bytes
 from evaluation.files.results.documents import as_json
-from evaluation.findings import counted, fault, render_findings
-from evaluation.findings.errors import ChallengeBroken
+from evaluation.findings import Finding, counted, fault, render_findings
+from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.scoring.rasterise import of_every_case
+from evaluation.scoring.read import read_reference
 from evaluation.scoring.score import UNIT_OF_MEAN, Result
-from evaluation.scoring.workers import Progress, progress_of_round
+from evaluation.scoring.street import score_submission
+from evaluation.scoring.workers import Progress, progress_of_round, run_job
+from nuclei_metrics.instances.runs import erode_instances
 from nuclei_metrics.metrics import class_aware_matching, metrics_of
-from nuclei_metrics.model import AGGREGATIONS, WITH_FRACTION, Float64, MissingValues, RankingMethod, ScoreTable
+from nuclei_metrics.model import AGGREGATIONS, WITH_FRACTION, Case, Float64, MissingValues, RankingMethod, ScoreTable
 from nuclei_metrics.ranking.declared_test import ComparedTeams
 from nuclei_metrics.ranking.methods import keep_complete_units
 
 TABLES_UP_TO = 1_000  # of scores, each ranked by every method
 WEIGHT_FACTORS = (0.0, 0.5, 2.0)  # of the weight of each column
 AS_WRITTEN = "as written"
+BORDERS = ("remove", "remove_and_dilate")
+CODED = "colour-coded reference"  # what a copy of the reference scores in colour maps
 PAIRED_UP_TO = 30  # teams that are compared in pairs under all conditions
 KEPT, SCORES = "scores", "scores.json"  # folder in the output, and the file of a team and a run
 TEAM_OUTCOMES: tuple[TeamOutcome, ...] = ("not ranked", "scored", "kept")  # of a team: the first of its runs' outcomes
@@ -228,10 +246,14 @@ def audit_scores_in_file(
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The rules for which all teams are scored once: how the reference is drawn, and what is ignored."""
+    """The rules for which all teams are scored once: how the reference is drawn, what is ignored, what borders become.
+
+    border  of colour maps; "": other files
+    """
 
     overlap: str
     ignore: str
+    border: str
     challenge: Challenge
 
 
@@ -365,16 +387,19 @@ def _plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: li
     overlaps = tried("overlap", reference.overlap, audit.overlap, ("keep", "last") if areas else ())
     ignored = ("clip", "drop_centroid") if reference.ignore.classes else ()
     policies = tried("ignore", reference.ignore.policy, audit.ignore, ignored)
+    borders = tried("border", getattr(challenge.submission, "border", None), audit.border, BORDERS)
     runs: list[Run] = []
-    for overlap, policy in product(overlaps, policies):
+    for overlap, policy, border in product(overlaps, policies, borders):
         fraction = reference.ignore.fraction if policy == reference.ignore.policy else audit.fraction
         ignore = {"policy": policy, "fraction": fraction if policy in WITH_FRACTION else None}
         drawn = {**dict(reference), "overlap": overlap, "ignore": {**dict(reference.ignore), **ignore}}
         document = {**dict(challenge), "reference": drawn, "confidence": None}
+        if border is not None:
+            document["submission"] = {**dict(challenge.submission), "border": border}
         if rules:
             document["matching"] = challenge.matching.model_copy(update={"rules": tuple(rules)})
         try:
-            runs.append(Run(overlap or "none", policy or "none", Challenge.build(document)))
+            runs.append(Run(overlap or "none", policy or "none", border or "", Challenge.build(document)))
         except ChallengeBroken as error:
             if not runs:
                 raise
@@ -385,8 +410,9 @@ def _plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: li
 def tried(key: str, own: str | None, wanted: Sequence[str] | None, suggested: Sequence[str]) -> tuple[str | None, ...]:
     """List the challenge's own value, then those of [audit], or those that are suggested if it has no list."""
     if own is None and wanted:
-        raise contradictory(f"audit.{key}", f"a list of {key}", f"no such key, since the reference has no {key} rule")
-    return _own_first(own, suggested if wanted is None else wanted)
+        side = "submission" if key == "border" else "reference"
+        raise contradictory(f"audit.{key}", f"a list of {key}", f"no such key, since the {side} has no {key} rule")
+    return _own_first(own, () if own is None and key == "border" else suggested if wanted is None else wanted)
 
 
 # --- scores of a challenge --------------------------------------------------------------------------------------------
@@ -445,6 +471,10 @@ def audit_challenge(
         teams = [team for team in scored.scores if team.name not in left_out]
         views += [view_of(plan, run, teams, matching, unit) for matching, unit in product(plan.columns, plan.units)]
     audit = audit_views(views, challenge.audit)
+    if plan.runs[0].border:
+        teams_of_runs = [[team for team in scored.scores if team.name not in unranked] for scored in runs]
+        coded = _coded_references(challenge_folder, plan, workers)
+        audit = replace(audit, borders=_scores_by_border(plan, teams_of_runs, coded))
     findings = [*runs[0].findings, *gameable_ranking(challenge)]
     return replace(
         audit,
@@ -454,10 +484,66 @@ def audit_challenge(
     )
 
 
+def _coded_references(folder: Path, plan: _AuditPlan, workers: int | None) -> list[team_scores.TeamScores]:
+    """Score the reference itself, drawn as the colour maps of a submission, in each run: the best that they can hold.
+
+    Table 1 of "lessons from MoNuSAC 2020" has it as "ground truth".
+    """
+    with tempfile.TemporaryDirectory(prefix="evaluation-audit-") as scratch:
+        target = Path(scratch)
+        run_job(of_every_case(partial(_draw_coded, target), plan.challenge, folder), workers)
+        columns = [team_scores.plan_columns(run.challenge, team_scores.as_columns(plan.all_paths)) for run in plan.runs]
+        results = [score_submission(folder, target, challenge=run.challenge, workers=workers) for run in plan.runs]
+    return [
+        team_scores.team_of_documents(CODED, result.challenge, of_run, result.metrics, result.details)
+        for result, of_run in zip(results, columns, strict=True)
+    ]
+
+
+def _draw_coded(
+    target: Path, challenge: Challenge, folder: Path, case: Case, content: Annotations | None
+) -> Path | tuple[Finding, ...]:
+    """Write the reference of a case as a colour map: nuclei in the colours of their classes, boundaries as borders."""
+    rules = challenge.submission
+    assert isinstance(rules, ColourMapRules)
+    try:
+        instances = read_reference(challenge, folder, case, content).instances
+    except InputFault as error:
+        return error.findings
+    picture = np.zeros((*case.shape_yx, 3), np.uint8).reshape(-1, 3)
+    colours = np.array([list(bytes.fromhex(rules.colours[name][1:])) for name in challenge.class_names], np.uint8)
+    for nuclei, colour in ((instances, None), (erode_instances(instances, border="open"), colours)):
+        lengths = nuclei.run_stop - nuclei.run_start
+        pixels = np.arange(lengths.sum()) + np.repeat(nuclei.run_start - (lengths.cumsum() - lengths), lengths)
+        border = np.array(list(bytes.fromhex(rules.border_colour[1:])), np.uint8)
+        of_run = None if colour is None else colour[nuclei.class_id[nuclei.run_instance] - 1]
+        picture[pixels] = border if of_run is None else np.repeat(of_run, lengths, axis=0)
+    path = target / rules.files.format(case=case.name, group=case.group)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(image_bytes(picture.reshape(*case.shape_yx, 3), ".png"))
+    return path
+
+
+def _scores_by_border(
+    plan: _AuditPlan, teams_of_runs: Sequence[Sequence[team_scores.TeamScores]], coded: Sequence[team_scores.TeamScores]
+) -> tuple[BorderScores, ...]:
+    """List the scores of teams and of the coded reference by border and matching rule, all else as written."""
+    own, every = plan.runs[0], {path: index for index, path in enumerate(plan.all_paths)}
+    rules = [matching for matching in plan.columns if matching[1] == AS_WRITTEN]
+    scores = []
+    for run, teams, reference in zip(plan.runs, teams_of_runs, coded, strict=True):
+        if (run.overlap, run.ignore) == (own.overlap, own.ignore):
+            for matching in rules:
+                chosen = [every[path] for path in plan.paths(matching, plan.units[0])]
+                entries = tuple(EntryScores(team.name, team.overall[chosen]) for team in (*teams, reference))
+                scores.append(BorderScores(run.border, matching[0], tuple(plan.columns[rules[0]]), entries))
+    return tuple(scores)
+
+
 def kept_of(run: Run, paths: Sequence[str]) -> Kept:
     """Say that of a team in a run its numbers at the paths are kept, in a small file."""
     return Kept(
-        folder=f"{KEPT}/{run.overlap}-{run.ignore}",
+        folder=f"{KEPT}/{'-'.join(filter(None, (run.overlap, run.ignore, run.border)))}",
         key=hashlib.sha256(repr(paths).encode()).hexdigest(),
         files=(SCORES,),
         finish=partial(_scores_file, paths=paths),
@@ -485,4 +571,5 @@ def view_of(
     table = team_scores.score_table(scores, plan.rules, team_scores.groups_of(plan.challenge))
     rule, threshold = matching
     values = {"matching": rule, "threshold": threshold, "unit": unit, "overlap": run.overlap, "ignore": run.ignore}
+    values |= {"border": run.border} if run.border else {}
     return AuditView(table, plan.rules, values)

@@ -125,6 +125,22 @@ class PairDifference:
     holds: bool
 
 
+class EntryScores(NamedTuple):
+    """The scores of an entry in the columns of the ranking, float64 (K,)."""
+
+    name: str
+    values: Float64
+
+
+class BorderScores(NamedTuple):
+    """The scores of all entries with one rule for borders and one for matching: Table 1 of "lessons from MoNuSAC"."""
+
+    border: str
+    matching: str
+    columns: tuple[str, ...]
+    entries: tuple[EntryScores, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Audit:
     """A ranking under other rules.
@@ -136,6 +152,7 @@ class Audit:
     position, combined  float64 (V, T); NaN where a team is not ranked
     identity          of the challenge, as documents have it; empty: of none
     pairs             of teams, in each column, if there are several conditions; the better team is named first
+    borders           by border and matching rule; empty without colour maps
     notes             what is left out, and why
     """
 
@@ -151,6 +168,7 @@ class Audit:
     effects: tuple[_DimensionEffect, ...]
     varied: tuple[_Varied, ...]
     pairs: tuple[PairDifference, ...] = ()
+    borders: tuple[BorderScores, ...] = ()
     identity: Mapping[str, str] = field(default_factory=dict)
     unranked: tuple[Unranked, ...] = ()
     notes: tuple[str, ...] = ()
@@ -397,6 +415,7 @@ def audit_document(audit: Audit) -> dict[str, Any]:
             "effects": audit.effects,
             "teams": audit.places,
             "pairs": audit.pairs,
+            "borders": audit.borders,
             "not_ranked": [{"name": row.name, "code": row.code, "reason": row.reason} for row in audit.unranked],
             "notes": audit.notes,
         }

@@ -476,6 +476,7 @@ class AuditRules(Rules):
     units        aggregations at the end of the paths of the columns
     overlap      overlap rules of the reference
     ignore       ignore policies
+    border       what becomes of the borders in colour maps
     fraction     of the policies "drop_overlapping" and "drop_unmatched"
     methods      of [ranking]
     weights      factors of the weight of each column, one column at a time; 0: without it
@@ -488,6 +489,7 @@ class AuditRules(Rules):
     units: tuple[AggregationUnit, ...] | None = None
     overlap: tuple[OverlapRule, ...] | None = None
     ignore: tuple[IgnorePolicy, ...] | None = None
+    border: tuple[Literal["remove", "remove_and_dilate"], ...] | None = None
     fraction: Annotated[float, Field(gt=0, le=1)] = 0.5
     methods: tuple[RankingMethod, ...] | None = None
     weights: tuple[Annotated[float, Field(ge=0, le=1000)], ...] | None = None

@@ -328,7 +328,7 @@ def _show_audit(audit: Audit, output: Path, *, report: bool) -> None:
     screen.write_document(output, "audit", document, audit_page if report else None)
     with options.writing_to(output):
         write_atomically(output / "audit.csv", audit_csv(audit))
-    screen.show_sections(audit_page(document), "first-place", "rules")
+    screen.show_sections(audit_page(document), "first-place", "borders-section", "rules")
     screen.show_lines(audit.notes)
     screen.show_written(output, "audit.json", "audit.csv", page="audit.html" * report)
 

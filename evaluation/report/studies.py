@@ -28,6 +28,7 @@ def audit_page(document: Document) -> Page:
     """The page of the content of an audit.json."""
     sections = [_first_place_section(document), rule_section(document)]
     sections += [_pair_section(document["pairs"])] if document["pairs"] else []
+    sections += [_border_section(document["borders"])] if document.get("borders") else []
     sections.append(_method_section(document))
     teams = [team["name"] for team in document["teams"]]
     subtitle = "The ranking under other rules"
@@ -86,6 +87,26 @@ def _pair_section(pairs: Sequence[Document]) -> Section:
     table = tables.table_of("pairs", caption, titles, rows, rest="pairs of audit.json", note=note)
     lead = "A condition is a combination of matching rule, threshold, overlap, ignore policy and missing values."
     return Section("pairs-of-teams", "Which differences hold", (table,), lead)
+
+
+_WORDS_OF_BORDERS = {"remove": "removed", "remove_and_dilate": "dilated"}
+
+
+def _border_section(conditions: Sequence[Document]) -> Section:
+    """Show the scores of all teams, and of the reference itself as colour maps, by border and matching rule."""
+    titles = [f"{_WORDS_OF_BORDERS[one['border']]}, {one['matching'].replace('_', ' ')}" for one in conditions]
+    rows: list[list[Value]] = []
+    for number, path in enumerate(conditions[0]["columns"]):
+        for entry, first in enumerate(conditions[0]["entries"]):
+            values = [one["entries"][entry]["values"][number] for one in conditions]
+            rows.append([first["name"], metric_title(path), *map(tables.decimal_cell, values)])
+    caption = "Scores by border and matching rule"
+    table = tables.table_of("borders", caption, ["team", "column", *titles], rows, sortable=False)
+    lead = (
+        "Borders between nuclei are removed, or removed and the nuclei dilated by a pixel. The last row of a column is "
+    )
+    lead += "the reference itself, drawn as a colour map: the best that the format can hold."
+    return Section("borders-section", "What colour maps cost", (table,), lead)
 
 
 def _method_section(document: Document) -> Section:
