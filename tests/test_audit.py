@@ -818,7 +818,7 @@ def test_an_audit_of_colour_maps_has_borders_by_matching_rules_and_the_coded_ref
         dilated = {"copy": 0.975, "half": 0.64, "colour-coded reference": 0.975}
         assert found["remove_and_dilate", rule] == dilated  # (0.96 + 0.99) / 2
     printed = capsys.readouterr().out
-    assert "What colour maps cost" in printed and "colour-coded reference" in printed
+    assert "Scores by border and matching rule" in printed and "colour-coded reference" in printed
 
 
 @pytest.mark.real_data
