@@ -28,8 +28,9 @@ def test_scattered_instances_are_those_of_the_literal_version(seed: int) -> None
     random = np.random.default_rng(seed)
     labels = np.zeros((30, 50), np.int64)
     for _ in range(random.integers(1, 25)):
-        y, x, side = random.integers(0, 27), random.integers(0, 45), random.integers(1, 6)
-        labels[y : y + side, x : x + side] = random.integers(1, 12)
+        y, x, height, width = random.integers(0, 27), random.integers(0, 45), *random.integers(1, 12, 2)
+        labels[y : y + height, x : x + width] = random.integers(0, 12)
+    labels[0, 0] = 1
     assert scattered_instances(instances_from_labels(labels)).tolist() == literally_scattered(labels)
 
 

@@ -26,7 +26,8 @@ def background_index(instances: Instances) -> int | None:
     (0, None)
     """
     height, width = instances.shape_yx
-    if height * width < _LEAST_PX or not len(instances.run_start):
+    covered = int((instances.run_stop - instances.run_start).sum())
+    if height * width < _LEAST_PX or 2 * covered <= height * width:
         return None
     areas = instances.areas_px()
     largest = int(areas.argmax())
@@ -57,23 +58,32 @@ def scattered_instances(instances: Instances) -> Int64:
     row, left = np.divmod(start, width)
     right = left + stop - start
     follows = (np.diff(row) == 1) & (left[1:] <= right[:-1]) & (right[1:] >= left[:-1])
-    broken = distinct(owner[1:][(owner[1:] == owner[:-1]) & ~follows])  # others are a run in each row, and connected
-    chosen = np.flatnonzero(np.isin(owner, broken))[:_MOST_RUNS]
+    begins = np.flatnonzero(np.r_[True, (owner[1:] != owner[:-1]) | ~follows])  # chains of runs, which are connected
+    chains, of_chain = _boxes(row, left, right, begins), owner[begins]
+    first = np.flatnonzero(np.r_[True, of_chain[1:] != of_chain[:-1]])
+    if len(first) == len(begins):
+        return np.empty(0, np.int64)
+    # Two parts are no further apart than two chains in them, and the larger one is as long as the longest chain.
+    longest = np.maximum.reduceat((chains[:, 2:] - chains[:, :2]).max(axis=1), first)
+    gaps = np.maximum.reduceat(chains[:, :2], first) - np.minimum.reduceat(chains[:, 2:], first)
+    suspect = np.zeros(len(instances), np.bool_)
+    suspect[of_chain[first]] = gaps.max(axis=1) > longest
+    chosen = np.flatnonzero(suspect[owner])[:_MOST_RUNS]
     if not len(chosen):
         return np.empty(0, np.int64)
     start, stop, owner = start[chosen], stop[chosen], owner[chosen]
     part = _regions(owner, start, stop, instances.shape_yx)
     order = np.argsort(part, kind="stable")
-    boxes, of_part = _boxes(part[order], start[order], stop[order], width), owner[np.unique(part, return_index=True)[1]]
+    part, row, left, right = part[order], *(side[chosen][order] for side in (row, left, right))
+    first = np.flatnonzero(np.r_[True, part[1:] != part[:-1]])
+    boxes, of_part = _boxes(row, left, right, first), owner[order][first]
     apart = [one for one in distinct(of_part).tolist() if _lie_apart(boxes[of_part == one])]
     return np.array(apart, np.int64)
 
 
-def _boxes(owner: Int64, start: Int64, stop: Int64, width: int) -> Int64:
-    """Return the bounding box of each owner of runs, (top, left, bottom, right), px, int64 (N, 4); owners ascend."""
-    first = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
-    row, left = start // width, start % width
-    sides = (np.minimum, row), (np.minimum, left), (np.maximum, row + 1), (np.maximum, left + stop - start)
+def _boxes(row: Int64, left: Int64, right: Int64, first: Int64) -> Int64:
+    """Return the bounding box (top, left, bottom, right), px, int64 (N, 4), of runs from each ``first`` to the next."""
+    sides = (np.minimum, row), (np.minimum, left), (np.maximum, row + 1), (np.maximum, right)
     return np.stack([function.reduceat(values, first) for function, values in sides], axis=1)
 
 
