@@ -1186,6 +1186,8 @@ LAYOUTS["labels that are no nuclei"] = [
      BORDERS),
     ("a background that is left out", both({"a.tif": lambda n: np.where(n, n, 9).astype(np.uint8)}), 0.8, "--ignore 9",
      BORDERS),
+    *((f"a background of {value} in predictions alone", pred({"a.tif": lambda n, v=value: np.where(n, n + (v == 1), v)}),
+       0.8, f"--ignore {value} --save-challenge kept", {"of predictions is their background": 1}) for value in (1, 3, 99)),
     ("a tessellation has no background", both({"a.tif": TESSELLATION}), 1.0, "", {"borders": 0}),
     ("an id in two places", pred({"a.tif": lambda n: APART}), {}, "", {"[scattered-id]": 1, "8 bits": 0}),
     ("a contour", both({"a.png": np.tile(RING, (2, 2))}), "If it is a contour"),
@@ -1382,6 +1384,8 @@ VOIDED = {
     "label": (with_void(255, "int32"), FOUND, [255]),
     "label below 0": (with_void(-1, "int32"), np.where(FOUND == 9, -1, FOUND.astype(np.int32)), -1),
     "two labels": (np.where(VOID & (np.indices(VOID.shape)[1] > 40), 77, with_void(-1, "int32")), FOUND, ["-1", 77]),
+    "background of predictions": (R, np.where(P, P + 1, 1), 1),
+    "background of a number that is none of the reference": (R, np.where(P, P, 99), "99"),
     "class of labels": ((with_void(4, "int32"), ["a", "b", "a", "Void"]), (FOUND, ["a", "b", "a"]), ["VOID"]),
     "class by label": (
         (with_void(4, "int32"), {1: "a", 2: "b", 3: "a", 4: "Void"}), (FOUND, {1: "a", 2: "b", 9: "a"}), "void",

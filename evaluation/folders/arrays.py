@@ -104,14 +104,21 @@ def compare(
         raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
     named_models = _models_by_name(reference, prediction)
     numbers = {int(name) for name in ignored if name.removeprefix("-").isdecimal()}
-    images = _SideReader("reference", set().union(*map(_sizes_of, named_models.values())), numbers).read(reference)
+    sizes_of_models = set().union(*map(_sizes_of, named_models.values()))
+    images = _SideReader("reference", sizes_of_models, numbers).read(reference)
     may_differ = isinstance(reference, Mapping) or len(images) < 2
     sizes = {name: image.instances.shape_yx for name, image in images.items()}
     below_0 = {number for number in numbers if number < 0}  # others are ids of nuclei in a prediction
     models = {
-        name: _SideReader(f"{name!r}, image", {*sizes.values()} if may_differ else set(), below_0, sizes).read(model)
+        name: _SideReader(
+            f"{name!r}, image", {*sizes.values()} if may_differ else set(), below_0, sizes, numbers - below_0
+        ).read(model)
         for name, model in named_models.items()
     }
+    void = {int(label) for read in models.values() for image in read.values() for label in image.ignored_labels}
+    if backgrounds := void - below_0:  # of models; in the reference they may be ids of nuclei
+        reader = _SideReader("reference", sizes_of_models, numbers - backgrounds, backgrounds=backgrounds)
+        images = reader.read(reference)
     if not (images and models):
         raise ValueError(f"nothing to compare: no {'model in the prediction' if images else 'image in the reference'}")
     for name in (*images, *models, *(name for model in models.values() for name in model)):
@@ -121,7 +128,8 @@ def compare(
     models = {model: _with_regions(read, f"{model!r}, image") for model, read in models.items()}
     side, sides = _source_of(images), {model: _source_of(read) for model, read in models.items()}
     not_scored = challenges.ignored_classes(side, ignored)
-    known = {name.casefold() for name in side.classes}.union(*(image.ignored_labels for image in images.values()))
+    known = {name.casefold() for name in side.classes} | {str(label) for label in void}
+    known = known.union(*(image.ignored_labels for image in images.values()))
     if strange := [name for name in ignored if name.casefold() not in known]:
         raise ValueError(f"ignore: {strange[0]!r} is no label and no class of the reference")
     images = {name: image.without(not_scored) for name, image in images.items()}
@@ -360,12 +368,14 @@ class _SideReader:
     sizes    of the images of the other side, as far as they are known: those of masks
     void     labels that mark what is not annotated
     shapes   of the images of the reference, by name: those of empty lists of masks
+    backgrounds  labels that are not annotated, too, where they cover more than half of an image
     """
 
     where: str
     sizes: Collection[Size]
     void: Collection[int]
     shapes: Mapping[str, Size] = field(default_factory=dict)
+    backgrounds: Collection[int] = ()
 
     def read(self, images: Any) -> dict[str, Nuclei]:
         """Images as a table; a single one is "image", those of a list or a stack "image_0", "image_1", …
@@ -428,14 +438,15 @@ class _SideReader:
         array = as_array(labels, "labels")
         if 0 in self.void:
             raise ValueError("ignore: 0 is the background of labels; mark what is not annotated with another number")
-        is_void = np.isin(array, sorted(self.void))
+        void = {*self.void, *(label for label in self.backgrounds if 2 * np.count_nonzero(array == label) > array.size)}
+        is_void = np.isin(array, sorted(void))
         whole = whole_labels(np.where(is_void, 0, array) if is_void.any() else array)
         if whole.min(initial=0) < 0 or whole.max(initial=0) > np.iinfo(np.int64).max:
             raise ValueError(f"labels are from {whole.min()} to {whole.max()}, not from 0 to 2^63 - 1")
         runs = runs_of(whole)
         instances = instances_of_values(runs, 0)
         region = union_region(instances_of_values(runs_of(is_void.astype(np.uint8)), 1))
-        void_labels = frozenset(str(number) for number in self.void if (array == number).any())
+        void_labels = frozenset(str(number) for number in void if (array == number).any())
         read = Nuclei(instances, None, (), runs, region, void_labels)
         if classes is None:
             return read

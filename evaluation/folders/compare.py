@@ -107,7 +107,7 @@ def compare_paths(
         sides = _look_at_sides(paths, workspace, leave_out, named, skip_tables=skip_tables)
         reference_side, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
         of_models = {model: _with_categories(side, reference_side) for model, side in of_models.items()}
-        _check_ignored(reference_side, ignore)
+        _check_ignored(reference_side, of_models.values(), ignore)
         wanted = Wanted(
             challenges.parsed_match(match) if match else None,
             tuple(families),
@@ -305,7 +305,7 @@ def _with_real_name(finding: Finding, real_names: Mapping[str, str]) -> Finding:
     return finding if where == finding.where else replace(finding, where=where)
 
 
-def _check_ignored(reference: Source, ignore: Sequence[str]) -> None:
+def _check_ignored(reference: Source, models: Collection[Source], ignore: Sequence[str]) -> None:
     """Refuse what ``--ignore`` cannot name in the files of a reference. Raises WrongUsage."""
     known = {name.casefold() for name in reference.classes}
     for name in ignore:
@@ -317,6 +317,8 @@ def _check_ignored(reference: Source, ignore: Sequence[str]) -> None:
             continue
         if may_be_label and not int(name):
             raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", wording="background"))
+        if challenges.is_number(name) and any(challenges.covers_half(side, int(name)) for side in models):
+            continue
         if not (may_be_label or may_be_region) or not any(_has_in_it(file, name) for file in reference.files()):
             label = "the number of a label, such as 255" if reference.format == "label_image" else ""
             classes = f"a class of its nuclei ({listed(reference.classes, 20)})" if reference.classes else ""

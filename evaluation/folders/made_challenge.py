@@ -505,9 +505,9 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
     if any(case.misfits() for case in cases.values()):
         folder = scratch
     put = _placer(folder, copy=folder != scratch)
-    of_reference = _stage(
-        reference, plan, {case: one.name for case, one in cases.items()}, "reference", put, wanted.ignore
-    )
+    backgrounds = [name for name in wanted.ignore if _is_background_of(name, models.values(), reference)]
+    ignored = [name for name in wanted.ignore if name not in backgrounds]
+    of_reference = _stage(reference, plan, {case: one.name for case, one in cases.items()}, "reference", put, ignored)
     rules = {}
     for model, side in models.items():
         pairs = pairings[model].pairs
@@ -530,9 +530,11 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
     if len(plan) == 1 and not reference.classes:
         notes.append("One class: the reference tells no classes.")
     notes.append(_rules_in_a_sentence(reference, models, groups, wanted) + _overlap_words(rules))
-    if wanted.ignore:
-        named = listed(wanted.ignore, 20, last="and")
+    if ignored:
+        named = listed(ignored, 20, last="and")
         notes.append(f"Not scored: what lies where the reference says {named} (--ignore).")
+    if backgrounds:
+        notes.append(f"The label {listed(backgrounds, last='and')} of predictions is their background (--ignore).")
     resolved = {model: resolve_preset(dict(document)) for model, document in rules.items()}
     return MadeChallenge(folder, resolved, tuple(notes), tuple(findings), cases)
 
@@ -839,7 +841,7 @@ def _stage(
                 put(file.classes, f"{target}{file.class_ending}")
     labels = [int(name) for name in ignore if is_number(name) and name not in side.classes]
     if below != "reference":  # where a number above 0 is the id of a nucleus
-        labels = [label for label in labels if label < 0 or _covers_half(side, label)]
+        labels = [label for label in labels if label < 0 or covers_half(side, label)]
     if labels and side.format == "label_image":
         keys["not_annotated"] = labels
     return keys
@@ -871,7 +873,14 @@ def _with_joined_classes(side: Source, plan: ClassNames, workspace: Path, *, is_
     raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got, fix=fix))
 
 
-def _covers_half(side: Source, label: int) -> bool:
+def _is_background_of(name: str, models: Collection[Source], reference: Source) -> bool:
+    """Tell whether a label is the background of a model, and in the reference the id of a nucleus, or nothing."""
+    if not is_number(name) or int(name) < 0 or name in reference.classes or covers_half(reference, int(name)):
+        return False
+    return any(covers_half(side, int(name)) for side in models)
+
+
+def covers_half(side: Source, label: int) -> bool:
     """Tell whether a label has more than half of the first image of a side, as a background has."""
     array = pixels_of(side.files()[0], as_colours=False) if side.format == "label_image" else None
     return array is not None and bool((array == label).mean() > 0.5)
