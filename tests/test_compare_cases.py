@@ -1186,8 +1186,9 @@ LAYOUTS["labels that are no nuclei"] = [
      BORDERS),
     ("a background that is left out", both({"a.tif": lambda n: np.where(n, n, 9).astype(np.uint8)}), 0.8, "--ignore 9",
      BORDERS),
-    *((f"a background of {value} in predictions alone", pred({"a.tif": lambda n, v=value: np.where(n, n + (v == 1), v)}),
-       0.8, f"--ignore {value} --save-challenge kept", {"of predictions is their background": 1}) for value in (1, 3, 99)),
+    *((f"background {value} in predictions alone", pred({"a.tif": lambda n, v=value: np.where(n, n + (v == 1), v)}),
+       0.8, f"--ignore {value} --save-challenge kept", {"of predictions is their background": 1})
+      for value in (1, 3, 99)),
     ("a tessellation has no background", both({"a.tif": TESSELLATION}), 1.0, "", {"borders": 0}),
     ("an id in two places", pred({"a.tif": lambda n: APART}), {}, "", {"[scattered-id]": 1, "8 bits": 0}),
     ("a contour", both({"a.png": np.tile(RING, (2, 2))}), "If it is a contour"),
