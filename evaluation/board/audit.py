@@ -135,7 +135,7 @@ def rank_view(view: AuditView, method: RankingMethod) -> tuple[Float64, Float64]
 def _methods_of(
     own: AuditView, audit: AuditRules, tests: ComparedTeams | None, notes: list[str]
 ) -> tuple[RankingMethod, ...]:
-    """List the methods that [audit] names, else all that ``rank`` names; the published one is the first."""
+    """List the methods that [audit] names, otherwise all that ``rank`` names; the published one is the first."""
     rules, several = own.rules, len(own.rules.columns) > 1
     if audit.methods is not None:
         if several and "absolute" in audit.methods:
@@ -172,7 +172,7 @@ def _better_pairs(teams: Sequence[str], tests: ComparedTeams | None) -> set[tupl
 def _pairs_under_conditions(views: Sequence[AuditView], teams: Sequence[str]) -> tuple[PairDifference, ...]:
     """Compare each pair of teams in each column under all conditions: tables of other nuclei, pairs or missing values.
 
-    Empty for a single condition, for more than ``PAIRED_UP_TO`` teams, and if the values of patients are not known.
+    Empty for a single condition, for more than ``PAIRED_UP_TO`` teams, and if the values of patients are unknown.
     """
     if len(views) < 2 or not 1 < len(teams) <= PAIRED_UP_TO:
         return ()
@@ -262,7 +262,7 @@ class _AuditPlan:
     """What an audit varies beside methods and weights. The challenge's own rule is the first of each.
 
     columns  the paths of all columns under a matching rule and a threshold, ``AS_WRITTEN`` or a number
-    notes    what is left out, and why
+    notes    what is omitted, and why
     """
 
     challenge: Challenge
@@ -285,7 +285,7 @@ class _AuditPlan:
 
 
 def plan_audit(challenge: Challenge, rules: RankingRules) -> _AuditPlan:
-    """Decide what is varied: the lists of [audit], and what the challenge suggests where it has none.
+    """Decide what is varied: the lists of [audit], and what the challenge suggests if it has none.
 
     Raises ChallengeBroken for a list that contradicts the challenge, and for more than ``TABLES_UP_TO`` tables.
     """
@@ -381,7 +381,7 @@ def _plan_units(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
 
 
 def _plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: list[str]) -> tuple[Run, ...]:
-    """List the runs. Combinations of rules that contradict each other are left out, and a note says so."""
+    """List the runs. Combinations of rules that contradict each other are omitted, and a note says so."""
     reference, audit = challenge.reference, challenge.audit
     areas = reference.overlap is not None and not (reference.dense and "{class}" not in reference.files)
     overlaps = tried("overlap", reference.overlap, audit.overlap, ("keep", "last") if areas else ())
@@ -527,7 +527,7 @@ def _draw_coded(
 def _scores_by_border(
     plan: _AuditPlan, teams_of_runs: Sequence[Sequence[team_scores.TeamScores]], coded: Sequence[team_scores.TeamScores]
 ) -> tuple[BorderScores, ...]:
-    """List the scores of teams and of the coded reference by border and matching rule, all else as written."""
+    """List the scores of teams and of the coded reference by border and matching rule, everything else as written."""
     own, every = plan.runs[0], {path: index for index, path in enumerate(plan.all_paths)}
     rules = [matching for matching in plan.columns if matching[1] == AS_WRITTEN]
     scores = []
@@ -541,7 +541,7 @@ def _scores_by_border(
 
 
 def kept_of(run: Run, paths: Sequence[str]) -> Kept:
-    """Say that of a team in a run its numbers at the paths are kept, in a small file."""
+    """Return that of a team in a run its numbers at the paths are kept, in a small file."""
     return Kept(
         folder=f"{KEPT}/{'-'.join(filter(None, (run.overlap, run.ignore, run.border)))}",
         key=hashlib.sha256(repr(paths).encode()).hexdigest(),
@@ -561,7 +561,7 @@ def _scores_file(result: Result, *, paths: Sequence[str]) -> dict[str, str]:
 def view_of(
     plan: _AuditPlan, run: Run, teams: Sequence[team_scores.TeamScores], matching: Matching, unit: str
 ) -> AuditView:
-    """Make the view of the teams of a run under a matching rule and a unit of averages."""
+    """Create the view of the teams of a run under a matching rule and a unit of averages."""
     every = {path: index for index, path in enumerate(plan.all_paths)}
     chosen = [every[path] for path in plan.paths(matching, unit)]
     scores = [

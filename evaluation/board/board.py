@@ -67,7 +67,7 @@ def score_and_rank(
 ) -> document.Board:
     """Score all teams of a folder, as far as it is not done, and rank them.
 
-    executor  works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
+    executor  works on the cases, ``workers`` of its tasks at once, instead of processes of its own
     before    an older board, its folder or its leaderboard.json: what differs is told
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
@@ -106,7 +106,7 @@ def rank_folder(challenge_folder: Path, results: ResultFolder, settings: Mapping
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Older:
-    """A leaderboard.json that was written before, and the hashes of the reference beside it, if there are any."""
+    """A leaderboard.json that was written before, and the hashes of the reference next to it, if there are any."""
 
     document: Mapping[str, Any]
     hashes: Mapping[str, str] | None
@@ -346,7 +346,7 @@ def build_board(
     shown     entries that are not in the table, since the rules do not rank them
 
     Teams without a place are neither tested nor in a sample. Raises WrongUsage ("missing-units") if the rules ask for
-    values of units that are not known.
+    values of units that are unknown.
     """
     if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
         raise WrongUsage(fault("missing-units", "ranking", rule=ranking_rules.rule_by_units(rules)))
@@ -510,7 +510,7 @@ def _read_earlier(
 ) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
     """Read the results of the same challenge in a folder, by the names of their files, and warn about all others.
 
-    A file that is no metrics.json is left out like one of another challenge: it never costs a participant the score.
+    A file that is no metrics.json is omitted like one of another challenge: it never costs a participant the score.
     Raises ChallengeBroken for too many files.
     """
     paths = sorted(folder.glob("*.json"), key=lambda path: path.parts)

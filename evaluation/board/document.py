@@ -77,7 +77,7 @@ class TeamRow(ShownRow):
     first_alone, first_shared  share of the samples in which it is first, alone and together with others
     floors         its numbers at the floors of the ranking, in their order; ``below_floor``: it fails one of them
     unit_places    its places by the values of each unit alone, NaN: none
-    places         those that occur in samples; of more than ``PAIRS_UP_TO`` teams they are left out
+    places         those that occur in samples; of more than ``PAIRS_UP_TO`` teams they are omitted
     """
 
     position: float
@@ -99,8 +99,8 @@ class _PairDifference:
     """What the first of two teams is ahead of the second in a column, as in ``Differences``.
 
     p_value  of the declared test, corrected for the number of pairs
-    verdict  of the first team by the declared test, "better" or "worse"; "equivalent": the interval lies inside the
-             margin; else "undecided"
+    verdict  of the first team by the declared test, "better" or "worse"; "equivalent": the interval is inside the
+             margin; otherwise "undecided"
     """
 
     first: str
@@ -119,7 +119,7 @@ class _PairDifference:
 class _TeamTest:
     """A team in the test of a column, with the teams that it is better and worse than, or of many teams their number.
 
-    p_values  beside each of the teams, in the order of the test
+    p_values  next to each of the teams, in the order of the test
     """
 
     name: str
@@ -142,7 +142,7 @@ class _Significance:
     """The test of a column, as in ``PairwiseTest``. If none was made, ``undefined`` says why, and the rest is absent.
 
     least_units  fewer than these are too few: nothing can be significant
-    cliques               teams without a significant difference; of more than ``PAIRS_UP_TO`` teams they are left out
+    cliques               teams without a significant difference; of more than ``PAIRS_UP_TO`` teams they are omitted
     """
 
     test: str
@@ -159,7 +159,7 @@ class _Significance:
 
 @dataclass(frozen=True, slots=True)
 class _BoardColumn:
-    """A column of the leaderboard; without a test if the values of units are not known.
+    """A column of the leaderboard; without a test if the values of units are unknown.
 
     margin, differences  of pairs of teams, at the level divided by the number of columns
     """
@@ -207,7 +207,7 @@ class BoardStability:
     """What the bootstrap says of the ranking as a whole; if nothing was drawn, the reason is ``undefined``.
 
     most_changes_without  the unit without which most pairs of teams stand otherwise
-    columns               those whose values in samples are not known, if that is the reason
+    columns               those whose values in samples are unknown, if that is the reason
     """
 
     samples: int
@@ -232,7 +232,7 @@ class _BoardGaps:
     """Values that ranked teams lack, and others have.
 
     rule      what became of them: "worst" and "complete_cases" as in ``ranking.missing``, or "no-value"
-    values    of a team in all columns; ``left_out``: how many of them are left out for all teams
+    values    of a team in all columns; ``left_out``: how many of them are omitted for all teams
     """
 
     rule: str
@@ -274,7 +274,7 @@ class ReferenceChange(NamedTuple):
 
 
 class OlderBoard(NamedTuple):
-    """The challenge of an older board, and the teams of both. ``reference``: None if its files are not known."""
+    """The challenge of an older board, and the teams of both. ``reference``: None if its files are unknown."""
 
     challenge: Mapping[str, Any] | None
     reference: ReferenceChange | None
@@ -319,7 +319,7 @@ class Board:
 
 
 def cells_of(paths: Sequence[str], **known: Iterable[Any]) -> tuple[_ColumnCell, ...]:
-    """Make the cells of an entry, from what is known of it in each column."""
+    """Create the cells of an entry, from what is known of it in each column."""
     rows = zip(paths, *known.values(), strict=True)
     return tuple(_ColumnCell(path, **dict(zip(known, values, strict=True))) for path, *values in rows)
 
@@ -440,7 +440,7 @@ def _team_tests(
 
 
 def test_together(together: ColumnsTogether | None, names: Sequence[str], *, few: bool) -> _TogetherTest | None:
-    """Describe the test over the columns together; of many teams it is left out."""
+    """Describe the test over the columns together; of many teams it is omitted."""
     if together is None or not few:
         return None
     return _TogetherTest(_team_tests(names, together.better, together.p_values, few=few))
@@ -464,7 +464,7 @@ def board_stability(drawn: Stability, rules: RankingRules, table: ScoreTable) ->
 
 
 def board_gaps(table: ScoreTable, rules: RankingRules, unit_name: str) -> _BoardGaps:
-    """Count the values that ranked teams lack; absent if there are none."""
+    """Count the values that ranked teams lack; absent if missing."""
     gaps, lacking = table.gaps, find_gaps(table).sum(axis=-1)
     values, left_out, rule = len(table.units), 0, "no-value"
     if gaps is not None:

@@ -27,7 +27,7 @@ _NEEDED = ("created", "outputs", "published", "status", "submission")
 
 
 def unpack_export(path: Path, challenge: Challenge, folder: Path) -> list[str]:
-    """Write ``<user>.json`` for each user of an export; return lines on what was left out. Raises WrongUsage."""
+    """Write ``<user>.json`` for each user of an export; return lines on what was omitted. Raises WrongUsage."""
     newest: dict[str, tuple[str, dict[str, Any]]] = {}
     left_out = Counter[str]()
     for row in _rows(path):
@@ -80,7 +80,7 @@ def _metrics_of(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _why_left_out(row: dict[str, Any], user: str, metrics: dict[str, Any], challenge: Challenge) -> str:
-    """Say why an evaluation does not count, "" if it does."""
+    """Return why an evaluation does not count, "" if it does."""
     if row["status"] != _SUCCEEDED:
         return "not succeeded"
     if str(row["published"]).casefold() != "true":

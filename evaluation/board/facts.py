@@ -1,6 +1,6 @@
 """What is known of a ranking: at most six facts, each a number with what it rests on.
 
-They are made of the content of leaderboard.json, stand in it, and are the table that terminal, page and Python show.
+They are built from the content of leaderboard.json, are in it, and are the table that terminal, page and Python show.
 The words significant, better and too few rest on the declared test alone.
 """
 
@@ -78,7 +78,7 @@ def p_text(value: float | None) -> str:
 
 
 def are_too_few(document: Document) -> bool:
-    """Whether the units are too few for the declared test, so that nothing of samples is shown either."""
+    """Return whether the units are too few for the declared test, so that nothing of samples is shown either."""
     tested = [column["significance"] for column in document["columns"] if column["significance"]]
     return bool(tested) and max(column["units"] for column in tested) < tested[0]["least_units"]
 
@@ -140,7 +140,7 @@ def _test_in_words(document: Document) -> str:
 
 
 def _columns(document: Document) -> Iterator[_Fact]:
-    """In each column: the first team beside the best of the others, or beside the one that is best there."""
+    """In each column: the first team next to the best of the others, or next to the one that is best there."""
     first = _leaders(document)[0]
     titles = short_titles([column["path"] for column in document["columns"]])
     for index, (title, column) in enumerate(zip(titles, document["columns"], strict=True)):
@@ -250,7 +250,7 @@ def _decisions(document: Document) -> Iterator[_Fact]:
 
 
 def why_no_samples(document: Document) -> str:
-    """Say why no bootstrap sample was drawn."""
+    """Return why no bootstrap sample was drawn."""
     stability = document["stability"]
     reason: str = stability["undefined"]
     columns = in_words(short_titles(stability.get("columns") or ["a column"]))

@@ -1,7 +1,7 @@
 """The reference nuclei that each team matched, read from the files objects.csv, and which entries are alike in them.
 
 Entries are alike that share their errors, such as one entry under two names; others are the reference itself. Good
-teams agree with each other where both agree with the reference, so only the rest is compared: the nuclei that both
+teams agree with each other if both agree with the reference, so only the rest is compared: the nuclei that both
 teams matched and that at least one of them outlined unlike the reference. They share such a nucleus if they outlined it
 with nearly the same area: a nucleus that is moved keeps its area.
 
@@ -49,7 +49,7 @@ class _MatchedNuclei:
     area            float64 (T, N), of the predicted nucleus, px; NaN for points
     iou             float64 (T, N), with the reference nucleus; NaN if it was not measured
     values          float64 (K, T, N)
-    without         teams whose nuclei are not known, and why
+    without         teams whose nuclei are unknown, and why
     """
 
     rule: str
@@ -148,7 +148,7 @@ class Alike:
 
     pairs      (team, team, share), the largest share first
     reference  (team, share of its matched nuclei that have the very pixels of the reference)
-    others     the largest share among the other pairs; None if there are none
+    others     the largest share among the other pairs; None if missing
     """
 
     pairs: tuple[tuple[str, str, float], ...] = ()
@@ -156,7 +156,7 @@ class Alike:
     others: float | None = None
 
     def lines(self) -> list[str]:
-        """Say which entries are to be asked about; at most ``PAIRS_NAMED`` pairs of them are named."""
+        """Return which entries are to be asked about; at most ``PAIRS_NAMED`` pairs of them are named."""
         lines = [
             f"For organisers only: {quote(name)} has the very pixels of the reference in {percent(share)} of the "
             "nuclei that it matched: ask where they come from."
@@ -230,7 +230,8 @@ COMPARED_FAMILIES = frozenset({"segmentation", "covered", "overall"})  # whose c
 
 
 def compared_measures(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
-    """Choose the measures that ranked columns are made of; without any, IoU or the first measured. Points have none."""
+    """Choose the measures that ranked columns are built from; without any, IoU or the first measured. Points have
+    none."""
     if not challenge.matching.rules or challenge.reference.are_points or challenge.submission.are_points:
         return ()
     measured = [name for name in MEASURES if name in challenge.metrics.measures and name != "area_ratio"]
@@ -257,7 +258,7 @@ class _MatchingTeam:
 
 
 class _TeamWithoutNuclei(NamedTuple):
-    """A team whose nuclei are not known, and why."""
+    """A team whose nuclei are unknown, and why."""
 
     name: str
     reason: str
@@ -282,7 +283,7 @@ class _PairOnCommon:
     """Two teams on their ``common`` nuclei, the one that stands higher first.
 
     shares  of what each of them matched; NaN: it matched nothing
-    by      "quality" if they are compared, else "matched": how many each matched
+    by      "quality" if they are compared, otherwise "matched": how many each matched
     """
 
     first: str

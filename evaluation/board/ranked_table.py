@@ -82,12 +82,12 @@ def places_in_subtask(table: ScoreTable, rules: RankingRules, columns: Sequence[
 
 
 def compare_teams(table: ScoreTable, rules: RankingRules) -> ComparedTeams | None:
-    """Compare the teams of a table by the declared test, ``ranking.test``; None: the values of units are not known.
+    """Compare the teams of a table by the declared test, ``ranking.test``; None: the values of units are unknown.
 
     This is the one answer to "does team A differ significantly from team B": in column c if
     ``columns[c].better[A, B]`` is not 0 (1: A is better), and over the columns together if ``together.better[A, B]`` is
-    not 0. Fewer patients than ``columns[c].least_units`` are too few. A pair whose difference lies within the margin of
-    a column is not different there. Values that stand in the place of missing ones are no evidence.
+    not 0. Fewer patients than ``columns[c].least_units`` are too few. A pair whose difference is within the margin of
+    a column is not different there. Values that replace missing ones are no evidence.
     """
     table = common_values(table)
     if table.by_unit is None:
@@ -116,7 +116,7 @@ def _differences_in(table: ScoreTable, column: int, *, level: float, rows: Seque
 
 
 def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: int) -> Differences | None:
-    """Compute the paired differences of a column of the board; None where the values of units are not known.
+    """Compute the paired differences of a column of the board; None where the values of units are unknown.
 
     first  of more teams than ``DIFFERENCES_UP_TO`` only this one is compared with the others
 
@@ -129,14 +129,14 @@ def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: i
 
 
 def common_values(table: ScoreTable) -> ScoreTable:
-    """Return the table with the values that teams have: none stands in the place of a missing one."""
+    """Return the table with the values that teams have: none replaces a missing one."""
     return table if table.gaps is None else replace(table, by_unit=table.gaps.by_unit)
 
 
 def first_without(table: ScoreTable, rules: RankingRules, position: Float64) -> dict[str, list[str]]:
     """Name the teams that would be first without the minimum, with equal weights, and in the units that all have.
 
-    position  float64 (T,), the places as they are; what gives the same first rank is left out
+    position  float64 (T,), the places as they are; what gives the same first rank is omitted
     """
     varied = {}
     if table.below_floor().any():
@@ -200,8 +200,8 @@ def places_by_methods(
 ) -> dict[RankingMethod, Float64]:
     """Rank the teams by every method that can decide. Leaderboards and audits share this list.
 
-    Left out are methods by values of units where these are not known, "absolute" for several columns, and methods by
-    tests where values stand in the place of missing ones, and where all teams share a place, as they do in too few
+    Omitted are methods by values of units where these are unknown, "absolute" for several columns, and methods by
+    tests where values replace missing ones, and if all teams share a place, as they do in too few
     units. All other rules stay.
     """
     by_method: dict[RankingMethod, Float64] = {}
@@ -265,7 +265,7 @@ def draw_samples(table: ScoreTable, rules: RankingRules, plain: methods.Ranking)
 
 
 def not_resampled(table: ScoreTable, rules: RankingRules) -> list[str]:
-    """List the columns and floors that the ranking looks at and whose values in samples are not known.
+    """List the columns and floors that the ranking looks at and whose values in samples are unknown.
 
     They are known where those in the sample of all units, each once, are the published ones.
     """
@@ -282,7 +282,7 @@ def not_resampled(table: ScoreTable, rules: RankingRules) -> list[str]:
 
 
 def _sampled_values(table: ScoreTable) -> Callable[[Int64], tuple[Float64, Float64]]:
-    """Make the function that computes the numbers of the teams in samples of units, int64 (S, G).
+    """Create the function that computes the numbers of the teams in samples of units, int64 (S, G).
 
     It returns those in the columns, float64 (S, T, K), with six decimals as the published ones, and those at the
     floors, (S, T, F).
@@ -311,7 +311,7 @@ def _sampled_values(table: ScoreTable) -> Callable[[Int64], tuple[Float64, Float
 
 
 def sample_ranker(table: ScoreTable, rules: RankingRules) -> stability.RankSamples:
-    """Make the function that ranks samples of the units of a table by the method of the rules.
+    """Create the function that ranks samples of the units of a table by the method of the rules.
 
     Which teams are below a floor is found in each sample; samples in which these are the same are ranked together.
     """
@@ -339,7 +339,7 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> stability.RankSampl
 def _rank_in_samples(
     table: ScoreTable, rules: RankingRules, values: Callable[[Int64], tuple[Float64, Float64]]
 ) -> stability.RankSamples:
-    """Make the ranker of samples in which the same teams are below a floor."""
+    """Create the ranker of samples in which the same teams are below a floor."""
     assert table.by_unit is not None
     if rules.method == "ranked_pairs":
         return lambda weights: np.array([_rank_drawn(table, rules, times) for times in weights])
@@ -370,7 +370,7 @@ def _rank_drawn(table: ScoreTable, rules: RankingRules, times: Int64) -> Float64
 
 
 def _test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> stability.RankSamples:
-    """Make the ranker for test_then_rank, which tests all pairs again in each sample, teams below a floor apart."""
+    """Create the ranker for test_then_rank, which tests all pairs again in each sample, teams below a floor apart."""
     assert table.by_unit is not None
     test, level, higher = rules.test, rules.significance_level, table.higher_is_better
     parts = [

@@ -25,7 +25,7 @@ COLUMN = re.compile(r"(.+):(ascending|descending)(?::(\d*\.?\d+(?:[eE][+-]?\d+)?
 
 
 def ranking_of(challenge: Challenge) -> RankingRules:
-    """Return the table [ranking], with a column at least. Raises ChallengeBroken ("no-ranking") if there is none."""
+    """Return the table [ranking], with a column at least. Raises ChallengeBroken ("no-ranking") if missing."""
     if challenge.ranking is not None and challenge.ranking.columns:
         return challenge.ranking
     wording = "" if challenge.ranking is None else "no-columns"
@@ -58,7 +58,7 @@ def changed_rules(rules: RankingRules, settings: Mapping[str, Any]) -> RankingRu
 
 
 def parse_columns(texts: Sequence[str]) -> tuple[RankingColumn, ...]:
-    """Read columns as they stand on the command line. Raises WrongUsage.
+    """Read columns as they are on the command line. Raises WrongUsage.
 
     >>> parse_columns(["pq:descending", "hd:ascending:2"])[1].weight
     2.0
@@ -100,7 +100,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
-    """Say in a few sentences what decides; every rule of [ranking] that has an effect is in them."""
+    """Return in a few sentences what decides; every rule of [ranking] that has an effect is in them."""
     columns = "the one column" if len(rules.columns) == 1 else f"each of {len(rules.columns)} columns"
     each = unit_name.removesuffix("s")
     weighted = any(column.weight != 1 for column in rules.columns)
@@ -145,7 +145,7 @@ _TESTS = {
 
 
 def _test_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
-    """Say which test decides what is called significant, and of how many units."""
+    """Return which test decides what is called significant, and of how many units."""
     if not units:
         return "Test: none, since only means are known."
     unit = unit_name.removesuffix("s")

@@ -1,10 +1,10 @@
 """A table of scores as CSV: a row for each team, case and metric. For challenges that were scored by another program.
 
-``team,case,group,metric,value``, in any order of rows and columns; ``group`` may be absent, then every case is a group.
-challengeR's ``task,case,algorithm,value`` is the same with a task for a metric. A table with a column for each team,
-metric or case becomes such a one (``_long_table``).
-An empty value is undefined: it is left out of means. A row that is not there is another matter: a team that lacks a row
-which other teams have has no value in that column, since a mean over the other cases would reward leaving one out.
+``team,case,group,metric,value``, in any order of rows and columns; ``group`` may be absent, then every case is a
+group. challengeR's ``task,case,algorithm,value`` is the same with a task for a metric. A table with a column for
+each team, metric or case becomes such a one (``_long_table``). An empty value is undefined: it is excluded from
+means. A row that is not there is another matter: a team that lacks a row which other teams have has no value in
+that column, since a mean over the other cases would reward leaving one out.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def read_scores(path: Path, rules: RankingRules, *, unit: UnitKind, challenge: C
 
 
 def without_teams(scores: _ScoresOfCases, teams: Collection[str]) -> _ScoresOfCases:
-    """Leave out the scores of some teams, and cases and groups that only these have.
+    """Omit the scores of some teams, and cases and groups that only these have.
 
     The values are copied in the order of a table without these teams, on which the last digit of sums depends. Raises
     WrongUsage ("no-teams") if no team is left.
@@ -168,7 +168,7 @@ def table_of_rows(
     mean: UnitKind | None = None,
     draw: tuple[int, int] | None = None,
 ) -> ScoresInFile:
-    """Make the table that is ranked from the scores of cases.
+    """Create the table that is ranked from the scores of cases.
 
     columns  the end of a path says what the column is: the mean over cases, or over groups of the means of their cases.
              A column that ends otherwise is the mean over ``unit``
@@ -220,7 +220,7 @@ def _open_scores(path: Path) -> Table:
 
 
 def aggregation_of(path: str, unit: UnitKind) -> UnitKind:
-    """Say what a column is the mean over, by the end of its path."""
+    """Return what a column is the mean over, by the end of its path."""
     ending = path.rpartition(".")[2]
     return {"group_mean": "group", "case_mean": "case"}.get(ending, unit)  # type: ignore[return-value]
 
@@ -298,7 +298,7 @@ def _sorted_names(names: Sequence[str]) -> tuple[tuple[str, ...], Int64]:
 
 
 def _in_rows(rows: Int64, make: Callable[[int], Finding]) -> list[Finding]:
-    """Make the faults of these rows; the first of them are named, the rest is counted."""
+    """Create the faults of these rows; the first of them are named, the rest is counted."""
     return with_rest([make(row) for row in rows[:FAULTS_NAMED].tolist()], len(rows))
 
 
@@ -336,7 +336,7 @@ def _long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
 def _melted(
     table: Table, constant_columns: Sequence[int], wide: Sequence[int], name: str, constant: Mapping[str, str]
 ) -> Table:
-    """Make a row of each cell of some columns.
+    """Create a row of each cell of some columns.
 
     name      of the column in which their names are then; their cells are in the column "value"
     constant  further columns, each with the same text in all rows
@@ -426,7 +426,7 @@ def _name_faults(table: Table, column: str, names: Sequence[str], name_of_row: I
 def _groups_of_cases(
     table: Table, cases: Sequence[str], case_of_row: Int64, groups: Sequence[str], group_of_row: Int64
 ) -> tuple[list[str], list[Finding]]:
-    """Find the group of each case, the case itself where it has none; and cases that rows put into two groups."""
+    """Find the group of each case, the case itself if it has none; and cases that rows put into two groups."""
     pairs, first = np.unique(case_of_row * max(len(groups), 1) + group_of_row, return_index=True)
     of_case: dict[int, int] = {}
     faults = []
@@ -484,7 +484,7 @@ def duplicates(
 
 
 def _means_of_groups(values: Float64, group_of_case: Int64, groups: int) -> Float64:
-    """Average over the cases of each group, NaN left out, (..., C) -> (..., G); NaN where nothing is left."""
+    """Average over the cases of each group, NaN omitted, (..., C) -> (..., G); NaN where nothing is left."""
     by_group = np.full((*values.shape[:-1], groups), np.nan)
     for group in range(groups):
         by_group[..., group] = _mean_of_known(values[..., group_of_case == group])
@@ -497,7 +497,7 @@ def _in_samples(
     """Compute columns, means over ``means``, in samples of units, float64 (T, R, K), from values of cases, (T, K, C).
 
     In a sample of cases a group has those that were drawn, each as often. None if all are means over the units, and
-    where there are more than ``WEIGHTS_LIMIT`` weights of cases.
+    if there are more than ``WEIGHTS_LIMIT`` weights of cases.
     """
     if all(mean == unit for mean in means) or len(scores.cases) == len(scores.groups):
         return None
@@ -517,7 +517,7 @@ def _in_samples(
 
 
 def _gaps_of(settled: Settled, group_of_case: Int64, groups: int) -> Gaps | None:
-    """Say what became of gaps in the values of cases, (T, K, C); None if there are none."""
+    """Return what became of gaps in the values of cases, (T, K, C); None if missing."""
     if not settled.lacking.any():
         return None
     own = settled.own
@@ -529,7 +529,7 @@ def _gaps_of(settled: Settled, group_of_case: Int64, groups: int) -> Gaps | None
 
 
 def _mean_of_known(values: Float64) -> Float64:
-    """Average along the last axis, NaN left out; NaN where nothing is left."""
+    """Average along the last axis, NaN omitted; NaN where nothing is left."""
     known = ~np.isnan(values)
     number = np.asarray(known.sum(axis=-1))
     total = np.where(known, values, 0.0).sum(axis=-1)
@@ -542,7 +542,7 @@ def incomplete(
 ) -> list[Finding]:
     """Warn about teams that lack values which other teams have, and say what became of them.
 
-    worst  the worst values that the metrics can have, float64 (K,), NaN where there is none
+    worst  the worst values that the metrics can have, float64 (K,), NaN if missing
     """
     findings = []
     for team, column in np.argwhere(settled.lacking > 0).tolist():

@@ -2,7 +2,7 @@
 
 Each nucleus is compared with its changed copy alone. Matching rules get the changed reference as a submission,
 neighbours included, and should match every nucleus with its copy. What the numbers say to an organiser is written
-beside them; docs/sensitivity.md gives the reasons for the thresholds.
+next to them; docs/sensitivity.md gives the reasons for the thresholds.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def rules_to_try(challenge: Challenge) -> tuple[AnyMatchingRule, ...]:
 class CaseStudy:
     """The N nuclei of a case, or of all cases, against their changed copies.
 
-    neighbour_px  float64 (N,), from centroid to the nearest other one; NaN if there is none
+    neighbour_px  float64 (N,), from centroid to the nearest other one; NaN if missing
     values        float64 (N, perturbations, measures), NaN: undefined
     lost          bool (N, perturbations, rules): not paired with its changed copy
     """
@@ -223,7 +223,7 @@ def neighbour_distances(instances: Instances) -> Float64:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The 10 % quantile, the median and the 90 % quantile of values, to six decimals; NaN if there are none."""
+    """The 10% quantile, the median and the 90% quantile of values, to six decimals; NaN if missing."""
 
     low: float
     median: float
@@ -253,7 +253,7 @@ class _ChangeEffect:
 
 @dataclass(frozen=True, slots=True)
 class _SizeRange:
-    """Diameters in px, of which ``below`` is left out; None: there is no end."""
+    """Diameters in px, of which ``below`` is omitted; None: there is no end."""
 
     from_: int
     below: int | None
@@ -285,7 +285,7 @@ class _Stratum:
 def summarise_studies(
     challenge: Challenge, rules: Sequence[AnyMatchingRule], studies: Sequence[CaseStudy]
 ) -> dict[str, Any]:
-    """Make the content of sensitivity.json: all nuclei first, then those of each size, then the same for each class.
+    """Create the content of sensitivity.json: all nuclei first, then those of each size, then the same for each class.
 
     Names of classes are values, never keys; there are no names of cases.
     """
@@ -399,7 +399,7 @@ class _Adviser:
         ]
 
     def give(self) -> list[_Advice]:
-        """Say what the numbers mean, the most important first."""
+        """Return what the numbers mean, the most important first."""
         if not self.everything.nuclei:
             return [_Advice("The reference has no nuclei, so there is nothing to advise.", True)]
         return [
@@ -427,7 +427,8 @@ class _Adviser:
         return max(LEAST_RADIUS_PX, int(np.nanmin(limits) / 2))
 
     def on_size(self) -> _Advice:
-        """Say what a pixel costs the nuclei that it costs most, how to match them, and how to score their outlines."""
+        """Return what a pixel costs the nuclei that it costs most, how to match them, and how to score their
+        outlines."""
         decisive, own, safe = self.decisive, self.own, self.safe
         cost, diameter = decisive.one_pixel_costs, decisive.diameter_px.median
         start = f"At this size ({diameter:.0f} px across)"
@@ -450,7 +451,7 @@ class _Adviser:
         return _Advice(f"{start}: match by {how}, {outlines}.", cost >= COSTLY_IOU)
 
     def on_rules(self) -> Iterator[_Advice]:
-        """Say how many nuclei the first rule of the challenge loses, and which other rules lose too many."""
+        """Return how many nuclei the first rule of the challenge loses, and which other rules lose too many."""
         if self.own is not None:
             one, two = (self.everything.most_lost(self.own.name, changes) for changes in (ONE_PIXEL, TWO_PIXELS))
             text = f"Your matching rule ({self.own.short}) loses {percent(one, 1)} of the nuclei for one pixel"
@@ -472,7 +473,7 @@ class _Adviser:
             yield _Advice(f"One pixel costs {' of IoU and '.join(costs)}: {text}", True)
 
     def on_resolution(self) -> _Advice:
-        """Say what half the resolution costs, and what a one-pixel difference costs there."""
+        """Return what half the resolution costs, and what a one-pixel difference costs there."""
         (halved,) = self.decisive.of_changes(("halved",))
         cost = 1 - halved.measures["iou"].median
         pixel = 1 - min(effect.measures["iou"].median for effect in self.decisive.of_changes(ONE_PIXEL_AT_HALF))

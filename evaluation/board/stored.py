@@ -72,7 +72,7 @@ def _unwrapped(document: Any) -> Any:
 
 
 def _why_refused(error: OSError | ValueError | RecursionError) -> str:
-    """Say why a document cannot be read, or the first thing that is wrong with its form, and where."""
+    """Return why a document cannot be read, or the first thing that is wrong with its form, and where."""
     if isinstance(error, OSError):
         return (error.strerror or "not readable").lower()
     if not isinstance(error, ValidationError):
@@ -94,7 +94,7 @@ def read_board(path: Path) -> dict[str, Any]:
 
 
 def read_reference_hashes(board: Path) -> dict[str, str] | None:
-    """Read the hashes of the reference files of each case beside a leaderboard.json, or in its folder; None: unknown.
+    """Read the hashes of the reference files of each case next to a leaderboard.json, or in its folder; None: unknown.
 
     Raises InputFault as ``read_document``.
     """
@@ -183,7 +183,7 @@ def file_hash(path: Path) -> str:
 
 
 def read_key(folder: Path) -> dict[str, Any]:
-    """Read the key file of a result folder; it is empty if there is none, or none that can be read."""
+    """Read the key file of a result folder; it is empty if missing, or none that can be read."""
     try:
         with (folder / KEY_FILE).open("rb") as stream:
             content = orjson.loads(stream.read(KEY_FILE_BYTES))
@@ -193,7 +193,8 @@ def read_key(folder: Path) -> dict[str, Any]:
 
 
 def holds_result(folder: Path, key: str, names: tuple[str, ...] = RESULT_FILES) -> bool:
-    """Say whether a folder holds what was kept under this key, whole and unchanged: a result, or why there is none."""
+    """Return whether a folder contains what was kept under this key, whole and unchanged: a result, or why there is
+    none."""
     content = read_key(folder)
     files = content.get("files")
     if not key or content.get("key") != key:

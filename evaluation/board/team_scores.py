@@ -41,7 +41,7 @@ class TeamScores:
 
     overall  float64 (K,), NaN: undefined
     by_unit  float64 (K, G) as in ``ScoreTable``, or None if only ``overall`` is known
-    floors   float64 (F,), its numbers at the floors of the ranking; empty if there are none or they are not known
+    floors   float64 (F,), its numbers at the floors of the ranking; empty if missing or they are unknown
     samples  float64 (R, K + F) as in ``ScoreTable``, or None
     version  of the program that scored it
     """
@@ -55,7 +55,7 @@ class TeamScores:
 
 
 def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequence[str]) -> ScoreTable:
-    """Make the table that is ranked, teams in ascending order, without those that the rules do not rank.
+    """Create the table that is ranked, teams in ascending order, without those that the rules do not rank.
 
     Values of units are kept if they are known for every team of it.
     """
@@ -116,7 +116,7 @@ class PlannedColumn:
     aggregation: str
 
     def is_by_case(self, challenge: Challenge) -> bool:
-        """Say whether it is a mean over cases, not over groups."""
+        """Return whether it is a mean over cases, not over groups."""
         of_cases = self.aggregation in OF_STRATA and challenge.aggregation.unit == "case"
         return of_cases or self.aggregation == "case_mean"
 
@@ -188,12 +188,12 @@ def team_of_documents(
 
 
 def floor_values(metrics: Mapping[str, Any], require: Sequence[Floor]) -> Float64:
-    """Return the numbers of metrics.json at the floors of a ranking, float64 (F,); NaN where there is none."""
+    """Return the numbers of metrics.json at the floors of a ranking, float64 (F,); NaN if missing."""
     return np.array([score_or_nan(metrics, floor.path) for floor in require], np.float64)
 
 
 def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn) -> Float64:
-    """Compute what each group contributes to a column, float64 (G,); NaN for groups that are left out.
+    """Compute what each group contributes to a column, float64 (G,); NaN for groups that are omitted.
 
     It is what the column would be if the data set were that group alone, as it enters a mean: cases that were not
     submitted are penalised. For ``group_mean`` the mean of these values is the number in metrics.json;
@@ -211,7 +211,7 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
 def values_of_units(
     challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn, kind: Literal["case", "group", "pooled"]
 ) -> Float64:
-    """Compute what each case (``ordered_cases``) or group brings into the mean of a column; NaN: it is left out."""
+    """Compute what each case (``ordered_cases``) or group brings into the mean of a column; NaN: it is omitted."""
     metric, cases = column.metric, ordered_cases(challenge)
     names = [case.name for case in cases] if kind == "case" else groups_of(challenge)
     entries = [details[f"{kind}s"][name]["rules"][column.rule] for name in names]
@@ -274,10 +274,10 @@ def columns_in_samples(
     tables: Tables,
     weights: Int16 | Int64,
 ) -> Float64:
-    """Compute each column in samples of groups, float64 (R, K), six decimals; NaN where it is undefined or not known.
+    """Compute each column in samples of groups, float64 (R, K), six decimals; NaN if it is undefined or not known.
 
     values   what each case (in the order of ``ordered_cases``) or group brings into the mean of a column
-    tables   the table of all cases under a matching rule; None: it is not known
+    tables   the table of all cases under a matching rule; None: it is unknown
     weights  how often each sample has each group, whole numbers (R, G)
     """
     in_samples = np.full((len(weights), len(columns)), np.nan)
@@ -345,14 +345,15 @@ def _score_known(
 
 
 def _averaged_unit(challenge: Challenge, column: PlannedColumn) -> AggregationUnit | None:
-    """Say what a column is the mean over, or "pooled"; None for the worst of some means, of which no sample tells."""
+    """Return what a column is the mean over, or "pooled"; None for the worst of some means, of which no sample
+    tells."""
     if column.aggregation == STRATUM_MEAN:
         return challenge.aggregation.unit
     return None if column.aggregation in OF_STRATA else UNIT_OF_MEAN.get(column.aggregation)
 
 
 def _is_known(column: PlannedColumn, table: CaseTable, challenge: Challenge) -> bool:
-    """Say whether a table has what the metric of a column is made of."""
+    """Return whether a table has what the metric of a column is built from."""
     every = Unions(np.arange(len(table)), np.array([0, len(table)]), len(table))
     try:
         penalised(column.metric, Units(table, every), challenge)
@@ -370,7 +371,7 @@ def tables_of_result(result: Result) -> Tables:
 
 
 def stored_tables(challenge: Challenge, details: Mapping[str, Any], objects: Path | None) -> Tables:
-    """Make the tables of a stored result; what its files do not hold (such as confidences) is not in them.
+    """Create the tables of a stored result; what its files do not hold (such as confidences) is not in them.
 
     objects  its objects.csv; without it, or if it is of no use, there are no pairs, and no measures of them
     """
@@ -399,7 +400,7 @@ def stored_tables(challenge: Challenge, details: Mapping[str, Any], objects: Pat
 
 
 def _stored_pairs(challenge: Challenge, cases: Sequence[Case], rule: str, objects: Path | None) -> PairSamples | None:
-    """Read the matched pairs of an objects.csv under a matching rule; None if there is none, or it cannot be read."""
+    """Read the matched pairs of an objects.csv under a matching rule; None if missing, or it cannot be read."""
     if objects is None or not objects.is_file():
         return None
     row_of = {case.name.encode(): row for row, case in enumerate(cases)}
@@ -425,7 +426,7 @@ def _stored_pairs(challenge: Challenge, cases: Sequence[Case], rule: str, object
 
 
 def are_empty(counts: Mapping[str, Any]) -> bool:
-    """Say by its counts whether a case has nuclei in the reference and none in the prediction."""
+    """Return by its counts whether a case has nuclei in the reference and none in the prediction."""
     if "confusion_matrix" not in counts:  # numbers of nuclei only
         return bool(sum(counts["prediction"]) == 0 < sum(counts["reference"]))
     predicted = counts["true_positives"] + counts["false_positives"]
@@ -433,7 +434,7 @@ def are_empty(counts: Mapping[str, Any]) -> bool:
 
 
 def _bare_table(cases: Sequence[Case], details: Mapping[str, Any] | None = None, rule: str = "") -> CaseTable:
-    """Make a table of cases with what a penalty depends on alone.
+    """Create a table of cases with what a penalty depends on alone.
 
     That are the sizes of images and, from details.json, which cases are missing or empty under a matching rule.
     """

@@ -72,7 +72,7 @@ class _ScoredTeams:
 class Kept:
     """What is kept of a team that was scored, and where: its result; or what an audit wants, under other rules.
 
-    folder  below the output; ``key``: of what it depends on beside the challenge and the submission
+    folder  below the output; ``key``: of what it depends on next to the challenge and the submission
     finish  what is kept of a result, by the names of the ``files``
     read    the scores in the folder of a team of this name
     """
@@ -101,7 +101,7 @@ def find_teams(folder: Path, *, output: Path | None = None, without: Collection[
 
     Every sub-folder is a team, and every ZIP and CSV file; its name is that of the folder, or of the file without its
     suffix. Hidden files, litter, ``output`` and the entries ``without`` do not count; a team whose name cannot be used
-    is left out. Raises WrongUsage: no-submission, no-teams, duplicate-team; invalid-team if no name can be used.
+    is omitted. Raises WrongUsage: no-submission, no-teams, duplicate-team; invalid-team if no name can be used.
     """
     paths = _entries_of(folder, output)
     submissions = [path for path in paths if path.is_dir() or path.suffix.casefold() in SUFFIXES]
@@ -128,12 +128,12 @@ def _entries_of(folder: Path, output: Path | None) -> list[Path]:
 
 
 def _is_team_name(name: str) -> bool:
-    """Say whether the name of a team can be part of a path and of a message."""
+    """Return whether the name of a team can be part of a path and of a message."""
     return is_safe_name(name) and name == name.strip()
 
 
 def _check_names(teams: Iterable[tuple[str, str]]) -> list[store.Unranked]:
-    """Find the teams whose names cannot be part of a path or a message; they are left out. A name twice is refused.
+    """Find the teams whose names cannot be part of a path or a message; they are omitted. A name twice is refused.
 
     teams  the name of each, and the file or folder that it comes from
 
@@ -342,7 +342,7 @@ def _submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ResultFile:
-    """A metrics.json of a team, and the details.json beside it if there is one."""
+    """A metrics.json of a team, and the details.json next to it if there is one."""
 
     name: str
     metrics: Path
@@ -350,7 +350,7 @@ class _ResultFile:
 
     @property
     def objects(self) -> Path | None:
-        """The objects.csv beside a metrics.json; None: there can be none."""
+        """The objects.csv next to a metrics.json; None: there can be none."""
         return self.metrics.with_name("objects.csv") if self.metrics.name == "metrics.json" else None
 
     def scores(
@@ -366,7 +366,7 @@ class _ResultFile:
 class ResultFolder:
     """A folder with results at any depth: ``<team>/metrics.json``, or ``<team>.json`` as the platform's files are kept.
 
-    Only a details.json beside a metrics.json tells the values of patients.
+    Only a details.json next to a metrics.json tells the values of patients.
     """
 
     path: Path
@@ -404,7 +404,7 @@ class ResultFolder:
         return scores, rejected
 
     def objects(self) -> dict[str, Path | None]:
-        """The objects.csv beside the metrics.json of each team, None where there can be none."""
+        """The objects.csv next to the metrics.json of each team, None if there can be none."""
         return {file.name: file.objects for file in self.find()[0]}
 
     def metrics(self) -> dict[str, Path]:

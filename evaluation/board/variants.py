@@ -63,7 +63,7 @@ class _PlaceCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _TeamPlaces:
-    """Where a team stands in the variants.
+    """Where a team is in the variants.
 
     published    its rank in the published variant; None: not ranked there, or no variant is published
     places       the ranks it has, the best first
@@ -110,7 +110,7 @@ class _Varied:
 class PairDifference:
     """How two teams differ in a column under several conditions: as in Table 5 of "lessons from MoNuSAC 2020".
 
-    conditions    how many there are, in each of which all teams have other scores
+    conditions    how many there are, in each all teams have other scores
     better        in how many the team is better than the other
     significant   in how many it is significantly better
     holds         it is better in all, and significantly better in at least half of them
@@ -153,7 +153,7 @@ class Audit:
     identity          of the challenge, as documents have it; empty: of none
     pairs             of teams, in each column, if there are several conditions; the better team is named first
     borders           by border and matching rule; empty without colour maps
-    notes             what is left out, and why
+    notes             what is omitted, and why
     """
 
     verdict: Verdict
@@ -304,7 +304,8 @@ def _value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], firs
 def _team_places(
     teams: Sequence[str], position: Float64, first: Bool, published: int | None
 ) -> tuple[_TeamPlaces, ...]:
-    """Count the places of every team. Teams are in their published order, else in that of how often they are first."""
+    """Count the places of every team. Teams are in their published order, otherwise in that of how often they are
+    first."""
     rows = []
     alone, credit = first & (first.sum(axis=1) == 1)[:, None], _credits(first)
     for team, name in enumerate(teams):
@@ -384,7 +385,7 @@ def _also_first(team: _TeamPlaces, variants: int) -> str:
 def _tell_changes(
     teams: Sequence[str], dimensions: Sequence[Dimension], settings: Int64, first: Bool, published: int
 ) -> list[str]:
-    """Say which single changes of the published rules give another first rank."""
+    """Return which single changes of the published rules give another first rank."""
     is_own = settings == settings[published]
     single = np.flatnonzero(is_own.sum(axis=1) == len(dimensions) - 1)
     changed = single[(first[single] != first[published]).any(axis=1)]
@@ -405,7 +406,7 @@ def _tell_changes(
 
 
 def audit_document(audit: Audit) -> dict[str, Any]:
-    """Make the content of audit.json. Names of teams and values of rules are values, never keys."""
+    """Create the content of audit.json. Names of teams and values of rules are values, never keys."""
     return encoded(  # type: ignore[no-any-return]
         {
             "first_place": {"defended": audit.verdict, "answer": audit.answer, "variants": audit.variants},

@@ -1,7 +1,8 @@
 """The challenge: every rule or number that can change a score, validated, versioned and hashed.
 
-``challenge.toml`` holds the rules, ``cases.csv`` the list of what is scored. A published challenge is a preset, a file
-in ``evaluation/challenge/presets``; ``preset = "name"`` starts from one, and keys that stand beside it win.
+``challenge.toml`` contains the rules, ``cases.csv`` the list of what is scored. A published challenge is a
+preset, a file in ``evaluation/challenge/presets``; ``preset = "name"`` starts from one, and keys that are next to
+it win.
 
 In: a folder, or rules as data. Out: a ``Challenge`` that cannot be changed. All but the engine, the model and findings
 may import it.

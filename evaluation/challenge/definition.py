@@ -94,7 +94,7 @@ class Challenge(Rules):
     @model_validator(mode="before")
     @classmethod
     def match_nothing(cls, document: Any) -> Any:
-        """Without matching rules where a side holds numbers of nuclei; everywhere else there must be some."""
+        """Without matching rules where a side contains numbers of nuclei; everywhere else there must be some."""
         if isinstance(document, Mapping) and document.get("matching", {}) in ({}, {"rules": ()}):
             sides = [document.get(side) for side in ("reference", "submission")]
             if any(isinstance(rules, Mapping) and rules.get("format") == "counts_csv" for rules in sides):
@@ -166,7 +166,7 @@ class Challenge(Rules):
             )
 
     def check_counts(self) -> None:
-        """Refuse everything but counting where a side holds numbers of nuclei."""
+        """Refuse everything but counting where a side contains numbers of nuclei."""
         if not self.are_counts:
             return
         side = "reference" if self.reference.are_counts else "submission"
@@ -213,13 +213,13 @@ class Challenge(Rules):
                 raise contradiction("metrics.per", got, f"one of them for every case in {CASES_FILE}")
 
     def area_mm2(self, case: Case) -> float | None:
-        """The annotated area of a case: that of cases.csv, else that of the image, else None."""
+        """The annotated area of a case: that of cases.csv, otherwise that of the image, otherwise None."""
         if case.area_mm2 is not None or case.spacing_um is None:
             return case.area_mm2
         return case.height * case.width * (case.spacing_um / 1000) ** 2
 
     def tolerance_px(self, case: Case) -> float | None:
-        """The tolerance of surface Dice and boundary IoU in an image; None if there is none."""
+        """The tolerance of surface Dice and boundary IoU in an image; None if missing."""
         rules = self.metrics
         if rules.tolerance_um is None or case.spacing_um is None:
             return rules.tolerance_px
@@ -257,7 +257,7 @@ class Challenge(Rules):
 
     @property
     def are_counts(self) -> bool:
-        """Whether nuclei are counted and never paired, since of one side only their numbers are known."""
+        """Return whether nuclei are counted and never paired, since of one side only their numbers are known."""
         return self.reference.are_counts or self.submission.are_counts
 
     @property
@@ -347,7 +347,7 @@ def hash_of(document: Mapping[str, Any]) -> str:
 
 
 def of_preset(problem: Finding, written: Mapping[str, Any]) -> Finding:
-    """The fault, with the name of the preset if its key stands there and not in the file of the challenge."""
+    """The fault, with the name of the preset if its key is there and not in the file of the challenge."""
     place, _, keys = problem.where.partition(": ")
     if place != CHALLENGE_FILE or "preset" not in written:
         return problem
@@ -368,7 +368,7 @@ def tuples_for_lists(value: Any) -> Any:
 
 
 def _findings_of(problem: Any) -> list[Finding]:
-    """One pydantic error as findings that name the key as it stands in challenge.toml."""
+    """One pydantic error as findings that name the key as it is in challenge.toml."""
     location, table, (key, kinds) = _table_at(problem["loc"])
     where = f"{CHALLENGE_FILE}: {dotted(*location)}"
     match problem["type"]:
@@ -435,7 +435,7 @@ def rule_names() -> list[str]:
 
 
 def explain_rule(word: str) -> str:
-    """The page of a matching rule, or what a key of challenge.toml is in each of its tables; empty if there is none.
+    """The page of a matching rule, or what a key of challenge.toml is in each of its tables; empty if missing.
 
     >>> print(explain_rule("COVERAGE").splitlines()[0])
     # metrics.coverage, a key of challenge.toml
@@ -459,7 +459,7 @@ def explain_rule(word: str) -> str:
 
 
 def tables() -> Iterator[tuple[str, type[Rules]]]:
-    """The tables of challenge.toml by their names, the whole file, "", first; then what stands in them."""
+    """The tables of challenge.toml by their names, the whole file, "", first; then what is in them."""
     waiting: list[tuple[str, type[Rules]]] = [("", Challenge)]
     while waiting:
         name, table = waiting.pop(0)

@@ -97,10 +97,10 @@ def read_challenge_text(path: Path) -> str:
 
 
 def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with its preset merged in; tables are merged key by key, all else is replaced.
+    """The document with its preset merged in; tables are merged key by key, everything else is replaced.
 
-    Left out are the preset's keys that cannot apply: those about a format where a side has another one, on overlap
-    where the reference has points or numbers, and on the cost of missed nuclei without a family that has one.
+    Omitted are the preset's keys that cannot apply: those about a format where a side has another one, on overlap
+    where the reference has points or numbers, and on the cost of false negatives without a family that has one.
     """
     if "preset" not in document:
         return document
@@ -134,7 +134,7 @@ def with_overlap_rule(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document of a new challenge with the rule for overlapping nuclei written out under [reference].
 
     It is the preset's rule. If the formats are not those of the preset, nuclei keep the pixels that they share where
-    both formats can hold that: else a copy of the reference would score below 1. Points and numbers have no rule.
+    both formats can hold that: otherwise a copy of the reference would score below 1. Points and numbers have no rule.
     """
     resolved, below = resolve_preset(document), resolve_preset({"preset": document["preset"]})
     sides = ("reference", "submission")
@@ -160,7 +160,7 @@ def overlaps_of(side: object) -> Overlaps | None:
 
 
 def _has_no_area(reference: object) -> bool:
-    """Whether the nuclei of a reference, as far as its table tells, are points or numbers."""
+    """Return whether the nuclei of a reference, as far as its table tells, are points or numbers."""
     if not isinstance(reference, dict):
         return False
     format = FORMATS.get(str(reference.get("format")))

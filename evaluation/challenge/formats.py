@@ -1,4 +1,4 @@
-"""What all tables of challenge.toml are made of, and the keys of ``[reference]`` and ``[submission]``.
+"""What all tables of challenge.toml are built from, and the keys of ``[reference]`` and ``[submission]``.
 
 The reader, the words and the example of a format are in the file of its family in ``evaluation.files.formats``.
 ``docs/development.md`` says how to add one.
@@ -53,7 +53,7 @@ def faults_of(error: Any, location: Iterable[object]) -> list[Finding]:
 
 
 def check_distinct(key: str, values: Sequence[object]) -> None:
-    """Refuse what stands in a list twice, or for two things."""
+    """Refuse what is in a list twice, or for two things."""
     if len(set(values)) < len(values):
         raise contradiction(key, "the same value twice", "every value once")
 
@@ -119,14 +119,14 @@ CONVERT_FIRST = "Convert such files first: evaluation convert FILE OUTPUT --to l
 class FormatRules(Rules):
     """The keys of ``[reference]`` and ``[submission]`` that every format has; a format adds its own.
 
-    files         pattern with {case}, {group}, {class}; without {case} one file holds all cases
+    files         pattern with {case}, {group}, {class}; without {case} one file contains all cases
     case_key      the name that a shared file, or the platform's list of jobs, has for a case, with {case} and {group};
                   or a table of such names by the names of the cases that have another one
     coordinates   whether coordinates count from the corner of the image or of the slide it was cut from; then
                   offset_x and offset_y of cases.csv are subtracted
-    skip_cases    names that a shared file has for images that are no cases and are left out
-    skip_classes  names of annotations that are no nuclei and are left out, such as regions of interest
-    regions       what becomes of outlines that hold more than five others, as regions of the tissue do
+    skip_cases    names that a shared file has for images that are no cases and are omitted
+    skip_classes  names of annotations that are no nuclei and are omitted, such as regions of interest
+    regions       what becomes of outlines that contain more than five others, as regions of the tissue do
 
     Of the format, not of the challenge:
 
@@ -159,7 +159,7 @@ class FormatRules(Rules):
 
     @property
     def is_shared(self) -> bool:
-        """Whether one file holds all cases."""
+        """Return whether one file contains all cases."""
         return "{case}" not in self.files
 
     def key_of(self, case: Case) -> str:
@@ -170,22 +170,22 @@ class FormatRules(Rules):
 
     @property
     def are_points(self) -> bool:
-        """Whether nuclei are points."""
+        """Return whether nuclei are points."""
         return self.nuclei == "points" or self.value("shape") == "point"
 
     @property
     def are_counts(self) -> bool:
-        """Whether nothing is known of the nuclei but how many there are of each class."""
+        """Return whether nothing is known of the nuclei but how many there are of each class."""
         return self.nuclei == "numbers"
 
     @property
     def tells_class(self) -> bool:
-        """Whether the files may say which class a nucleus has."""
+        """Return whether the files may say which class a nucleus has."""
         return True
 
     @property
     def needs_index(self) -> bool:
-        """Whether a file has numbers instead of names for cases, so that cases.csv needs ``index``."""
+        """Return whether a file has numbers instead of names for cases, so that cases.csv needs ``index``."""
         return False
 
     @model_validator(mode="after")
@@ -303,7 +303,7 @@ class NumberedClasses(FormatRules):
 
     @property
     def zero_is_background(self) -> bool:
-        """Whether the number 0 means that there is no nucleus."""
+        """Return whether the number 0 means that there is no nucleus."""
         return False
 
     @model_validator(mode="after")
@@ -316,9 +316,9 @@ class NumberedClasses(FormatRules):
 
 
 class _ClassFiles(NumberedClasses):
-    """Formats whose classes stand in the name of a file, or in another file.
+    """Formats whose classes are in the name of a file, or in another file.
 
-    class_map  pattern of a second image that holds the class of every pixel
+    class_map  pattern of a second image that contains the class of every pixel
     """
 
     class_map: str | None = None
@@ -454,11 +454,11 @@ class LabelImageRules(_ClassFiles):
     """Label images.
 
     class_table    pattern of a CSV or JSON file with the class of every id
-    class_channel  the channel of the image, from 0, that holds the class of every pixel; ids are in the other one
+    class_channel  the channel of the image, from 0, that contains the class of every pixel; ids are in the other one
     components     pixels of a mask with equal values that touch are one nucleus: by sides (4), or also corners (8); the
                    values are the classes (class_values), or do not matter
     not_annotated  values of pixels that are not annotated, such as -1 or 255: in a reference a region of the first
-                   ignore class, in a prediction left out
+                   ignore class, in a prediction omitted
     """
 
     format: Literal["label_image"]

@@ -60,17 +60,18 @@ class MatchingRule(Rules):
 
     @property
     def needs_pixels(self) -> bool:
-        """Whether it cannot pair nuclei that are points."""
+        """Return whether it cannot pair nuclei that are points."""
         return not self.takes_points
 
     @property
     def needs_spacing(self) -> bool:
-        """Whether every case needs its ``spacing_um``."""
+        """Return whether every case needs its ``spacing_um``."""
         return False
 
     @property
     def is_by_pixels(self) -> bool:
-        """Whether only nuclei that share pixels can be a pair, so that images can be matched below each other."""
+        """Return whether only nuclei that share pixels can be a pair, so that images can be matched below each
+        other."""
         return True
 
     @property
@@ -202,7 +203,7 @@ class InFileOrder(_CentroidClosestFirst):
 
 
 class _CentroidAssignment(RadiusRule):
-    """``cutoff``: pairs beyond the radius are left out "before" the assignment, or dropped "after" one of all."""
+    """``cutoff``: pairs beyond the radius are omitted "before" the assignment, or dropped "after" one of all."""
 
     rule: Literal["centroid_assignment"]
     cutoff: Literal["before", "after"] = "before"
@@ -274,7 +275,7 @@ MATCHING_RULES: dict[str, type[MatchingRule]] = {
 
 
 def rule_from(keys: Mapping[str, Any]) -> MatchingRule:
-    """A matching rule from its keys, as results hold them."""
+    """A matching rule from its keys, as results contain them."""
     return MATCHING_RULES[keys["rule"]].model_validate(keys)
 
 
@@ -300,5 +301,5 @@ class MatchingRules(Rules):
 
     @property
     def passes(self) -> tuple[tuple[str, bool], ...]:
-        """Name and ``class_aware`` of each rule, the primary one first; ``COUNTED`` and False if there is none."""
+        """Name and ``class_aware`` of each rule, the primary one first; ``COUNTED`` and False if missing."""
         return tuple((rule.name, rule.class_aware) for rule in self.rules) or ((COUNTED, False),)

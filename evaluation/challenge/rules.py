@@ -108,9 +108,9 @@ class ReferenceRules(FormatRules):
 
 
 class SubmissionRules(FormatRules):
-    """Where predictions lie and what their numbers mean.
+    """Where predictions are and what their numbers mean.
 
-    socket      slug of the output that holds the predictions in the platform's algorithm phase; with {class} one for
+    socket      slug of the output that contains the predictions in the platform's algorithm phase; with {class} one for
                 each class. Then predictions.json says which job belongs to which case; ``files`` is for laptops, and
                 "{case}" with the suffix of the format if it is not written
     input       slug of the input whose image or file name is the name of the case, or a list of such slugs if the phase
@@ -118,7 +118,7 @@ class SubmissionRules(FormatRules):
     case_names  whether participants may read the names of cases in messages
     duplicates  what two predictions of a case do that share more than half of the smaller of the two, whatever their
                 classes: both take part in matching ("keep"), or one of them at most and the other is a false positive;
-                two that match two different nuclei of the reference are no duplicates. Of points: two that lie less
+                two that match two different nuclei of the reference are no duplicates. Of points: two that are less
                 than half the radius of the first matching rule apart
     """
 
@@ -362,7 +362,7 @@ class AggregationRules(Rules):
 
     class_present   where a class must occur in a unit for its panoptic quality to count there: in "either" side, or in
                     the "reference" (then predictions of other classes cost nothing, as in PanNuke)
-    worst           whether the worst patient (group), or the worst stratum, of every metric stands beside its means
+    worst           whether the worst patient (group), or the worst stratum, of every metric is next to its means
     """
 
     unit: AggregationUnit
@@ -406,7 +406,7 @@ class RankingRules(Rules):
     margin     of equivalence: differences in a column up to here do not matter; of a column, if it has its own
     test       behind the words significant, better and too few: sign_flips, friedman_nemenyi or wilcoxon_holm
     ex_aequo   teams that the test finds no difference between share a rank
-    require    minimum scores: teams below one are left out before ranks are given, and ranked among themselves behind
+    require    minimum scores: teams below one are omitted before ranks are given, and ranked among themselves behind
                the others
     unranked   entries that are scored and shown, without a rank and in nobody's ranks or tests: annotators, baselines,
                published methods
@@ -469,9 +469,9 @@ class PublishRules(Rules):
 
 
 class AuditRules(Rules):
-    """Which other rules an audit ranks the teams by, beside those of the challenge. It changes no score.
+    """Which other rules an audit ranks the teams by, next to those of the challenge. It changes no score.
 
-    matching     more matching rules, beside all of the challenge
+    matching     more matching rules, next to all of the challenge
     thresholds   IoU thresholds, for the rules that have one
     units        aggregations at the end of the paths of the columns
     overlap      overlap rules of the reference

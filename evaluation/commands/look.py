@@ -364,7 +364,7 @@ def _reasons(results: Path | None, case: str | None, at: str | None, team: str |
 
 
 def _finding_text(word: str | None) -> str:
-    """The page of a code, a metric or a word; the list of all without a word. Raises WrongUsage if there is none."""
+    """The page of a code, a metric or a word; the list of all without a word. Raises WrongUsage if missing."""
     wanted = (word or "").strip("[] ")
     if wanted.lower() in catalogue():
         return code_page(wanted.lower())
@@ -415,7 +415,7 @@ def _presets_text(name: str | None) -> str:
 
 
 def _schema_text(file: str) -> str:
-    """The JSON Schema of a document; challenge.toml with its preset merged in, as details.json holds its rules."""
+    """The JSON Schema of a document; challenge.toml with its preset merged in, as details.json contains its rules."""
     if file in SUBMITTED:
         from evaluation.files.schemas import json_schema
 

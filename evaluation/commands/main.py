@@ -50,7 +50,7 @@ COMMANDS = tuple(MODULES)
 
 
 class _LazyCommands(click.Group):
-    """Imports the module of a command when it is asked for."""
+    """Imports the module of a command when it is requested."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -146,7 +146,7 @@ def _run_to_the_end(arguments: list[str]) -> int:
 
 
 def _why_not(error: OSError) -> str:
-    """Say why the program cannot go on. No path is named but that of a full disk: others may be of the reference."""
+    """Return why the program cannot go on. No path is named but that of a full disk: others may be of the reference."""
     why = error.strerror or "a file or folder could not be used"
     where = ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

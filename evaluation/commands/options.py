@@ -127,13 +127,13 @@ Work = _gathered_as(  # how submissions are scored
 
 
 def needed_beside(other: str, option: str, expected: str) -> WrongUsage:
-    """Make the error for an option that needs another one beside it; ``expected``: which options go together."""
+    """Create the error for an option that needs another one next to it; ``expected``: which options go together."""
     problem = fault("missing-option", option, wording="not-given-beside", expected=expected, option=option, given=other)
     return WrongUsage(problem)
 
 
 def not_both(option: str, other: str, reason: str) -> WrongUsage:
-    """Make the error for two options that cannot be given together."""
+    """Create the error for two options that cannot be given together."""
     return WrongUsage(fault("contradictory-rules", option, wording="only-one-option", other=other, reason=reason))
 
 
@@ -172,15 +172,15 @@ OWN_GROUND_TRUTH = Path(__file__).resolve().parents[2] / "ground_truth"
 
 
 def is_platform() -> bool:
-    """Whether this is the platform, where the folder of the ground truth always exists, and not a dry run."""
+    """Return whether this is the platform, where the folder of the ground truth always exists, and not a dry run."""
     return GROUND_TRUTH.is_dir()
 
 
 def ground_truth() -> Path:
-    """The uploaded ground truth if there are files in it, else the image's own.
+    """The uploaded ground truth if there are files in it, otherwise the image's own.
 
     On the platform the folder always exists; elsewhere the image is only being tried, and its demo is used.
-    Raises ChallengeBroken if the folder is empty and the image holds only the demo's ground truth, or if what is in
+    Raises ChallengeBroken if the folder is empty and the image contains only the demo's ground truth, or if what is in
     the folder cannot be seen.
     """
     if is_platform() and not os.access(GROUND_TRUTH, os.R_OK | os.X_OK):

@@ -30,7 +30,7 @@ LINE_CHARACTERS = (64 << 10) // 4  # in UTF-8 a character has up to 4 bytes
 
 
 class _Advance(Protocol):
-    """Moves a progress bar; ``words`` stand behind the bar."""
+    """Moves a progress bar; ``words`` are behind the bar."""
 
     def __call__(self, done: int, total: int, words: str = "", /) -> None: ...
 
@@ -64,7 +64,7 @@ def tell(line: str) -> None:
 def wrapped(line: str, stream: TextIO) -> str:
     """A line as it is printed: at the width of a terminal, with the following lines indented; elsewhere one line.
 
-    The end of a line of more than 64 KiB, which readers of logs refuse, is left out.
+    The end of a line of more than 64 KiB, which readers of logs refuse, is omitted.
     """
     line = line if len(line) <= LINE_CHARACTERS else f"{line[: LINE_CHARACTERS - 1]}…"
     if not stream.isatty():
@@ -154,7 +154,7 @@ def show_json(document: Mapping[str, Any], *, sort_keys: bool = False) -> None:
 
 
 def show_written(output: Path, *names: str, page: str = "") -> None:
-    """Say which files were written; ``page`` is the last, if one was wanted."""
+    """Return which files were written; ``page`` is the last, if one was wanted."""
     click.echo(f"Written to {output}: {', '.join(filter(None, (*names, page)))}")
 
 
@@ -171,7 +171,7 @@ LINE_SECONDS = 30
 class SubmissionsProgress:
     """Counts what is done, and reports it.
 
-    bar   is called with what is done, of how many, and the words about it; None where there is no terminal
+    bar   is called with what is done, of how many, and the words about it; None if there is no terminal
     log   gets a JSON line for each submission
     """
 

@@ -28,7 +28,7 @@ INTERNAL = 70
 
 
 class Stopped(BaseException):
-    """A signal has come: the program shall end."""
+    """A signal has come: the program should end."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -38,7 +38,7 @@ class Stopped(BaseException):
 def run_watched(program: Callable[[], int]) -> int:
     """The exit code of a program, in which signals raise ``Stopped``; 70 if it was killed, or its limits are too low.
 
-    Elsewhere than on Linux, and where no second process is allowed, the program runs alone.
+    Elsewhere than on Linux, and if no second process is allowed, the program runs alone.
     """
     if limit := too_low_limit():
         print(f"The evaluation {limit}; this is not about the submission.", file=sys.stderr)

@@ -235,7 +235,7 @@ class _Properties(TypedDict):
 
 @with_config(STRICT)
 class _Feature(TypedDict, Generic[G]):
-    """A nucleus; without a geometry it is left out."""
+    """A nucleus; without a geometry it is omitted."""
 
     type: Literal["Feature"]
     geometry: NotRequired[G | None]
@@ -396,7 +396,7 @@ class _MidogNucleus(TypedDict):
 
 @with_config(STRICT)
 class _Midog(TypedDict):
-    """JSON of MIDOG; in a file of one image the list of images may be left out."""
+    """JSON of MIDOG; in a file of one image the list of images may be omitted."""
 
     images: NotRequired[list[_CocoImage]]
     annotations: Annotated[list[_MidogNucleus], AfterValidator(partial(_all_or_none, key="score"))]

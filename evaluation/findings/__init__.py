@@ -4,7 +4,7 @@ A finding has a stable code, a place, and data, from which is rendered what was 
 ``[code] where: what we got; what we expected. What to do.`` The words of each code are in ``findings.toml``: its page
 and its wordings, which ``fault`` fills with the data. ``Finding.for_folders`` renders them for another audience.
 
-In: nothing; every room may import this one. Out: ``fault`` makes a ``Finding``; sentences are made of findings.
+In: nothing; every room may import this one. Out: ``fault`` makes a ``Finding``; sentences are built from findings.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 
 def render_briefly(findings: Iterable[Finding], **data: Any) -> list[str]:
-    """What is wrong, a phrase for each code: in the words of ``brief`` of the code, else what was got first.
+    """What is wrong, a phrase for each code: in the words of ``brief`` of the code, otherwise what was got first.
 
     data  what a phrase may say beside ``count``
     """
@@ -183,7 +183,7 @@ def render_summary(findings: Iterable[Finding], *, intro: str, rest: str = "see 
 
     The order of importance is that of findings.toml: what is wrong with the whole submission, then with one file. A
     fault that is too long names one place only, then long names in it are cut in the middle. A fault that is still too
-    long is cut, and the line says where all of it is.
+    long is cut, and the line says if all of it is.
 
     rest  where the other faults are told
     """
@@ -261,7 +261,7 @@ def wording_of(code: str, wording: str) -> tuple[str, str, str]:
 
 
 def _on_one_line(text: str) -> str:
-    """A text that may stand in several lines of the file."""
+    """A text that may be in several lines of the file."""
     return " ".join(text.split())
 
 
@@ -299,7 +299,7 @@ def shell_command(*words: str | Path) -> str:
 
 
 def listed(values: Iterable[object], limit: int = 8, *, last: str = "or") -> str:
-    """Values in quotes as a list in words, cut after ``limit``; ``last`` stands before the last of them.
+    """Values in quotes as a list in words, cut after ``limit``; ``last`` is before the last of them.
 
     >>> listed(["a", "b", "c"])
     "'a', 'b' or 'c'"
@@ -323,7 +323,7 @@ def _first_named(values: Sequence[object], limit: int = 60) -> str:
 
 
 def did_you_mean(got: str, known: Iterable[str]) -> str:
-    """The sentence "Did you mean 'x'?" if a known name is close to what was got, else an empty string."""
+    """The sentence "Did you mean 'x'?" if a known name is close to what was got, otherwise an empty string."""
     by_folded = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(got[:200].casefold(), list(by_folded), n=1, cutoff=0.6)
     return f"Did you mean {quote(by_folded[close[0]])}?" if close else ""
@@ -355,7 +355,7 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 
 def _join_places(places: Sequence[str]) -> str:
-    """Places in words; what stands before the last comma is said once.
+    """Places in words; what is before the last comma is said once.
 
     >>> _join_places(["'a.xml', region 1", "'a.xml', region 2", "'b.xml', region 1"])
     "'a.xml', region 1, region 2, 'b.xml', region 1"
@@ -389,8 +389,8 @@ class _Templates(Formatter):
     ``{names:named}``                            the first three, and how many more there are
     ``{known:first}``                            the first, in quotes
     ``{known:closest {name}}``                   "Did you mean 'x'?", if one of them is close to the name
-    ``{count:nucleus has/nuclei have}``          the first for 1, else the second
-    ``{names:if , among {names:listed}|}``       the text before the bar if there are any, else the text behind it
+    ``{count:nucleus has/nuclei have}``          the first for 1, otherwise the second
+    ``{names:if , among {names:listed}|}``       the text before the bar if there are any, otherwise the text behind it
     ``{folders:if the image|the case}``          the same for somebody who compares folders, and for all others
 
     >>> render("{count:,} {count:nucleus/nuclei}{names:if  of {names:joined}|}", {"count": 1, "names": ["a", "b"]})
@@ -430,7 +430,7 @@ def render(template: str, data: Mapping[str, Any], *, folders: bool = False) -> 
 class _CodePage:
     """What is explained about a code: what it means, why it matters, what to do, and how the line looks.
 
-    part      the heading under which the code stands in lists
+    part      the heading under which the code is in lists
     severity  what it means for the run, in words
     """
 

@@ -31,7 +31,7 @@ class EvaluationError(Exception):
 
 
 class InputFault(EvaluationError):
-    """A file cannot be used, with a finding at least. Raised by readers, which do not know on whose side it lies."""
+    """A file cannot be used, with a finding at least. Raised by readers, which do not know on whose side it is."""
 
     def __init__(self, *findings: Finding) -> None:
         if not findings:
@@ -115,7 +115,7 @@ def faults_as(kind: type[EvaluationError]) -> Iterator[None]:
 
 
 class NoRoomBeside(MemoryError):
-    """A file needs more memory than there is beside other work: what it belongs to is done once more, alone."""
+    """A file needs more memory than there is next to other work: what it belongs to is done once more, alone."""
 
 
 # --- names that participants must not read ----------------------------------------------------------------------------
@@ -135,7 +135,7 @@ PLAIN = re.compile(r"[^\W\d_]+|\d+|..?", re.DOTALL)
 
 
 def redact(text: str, names: Iterable[str]) -> str:
-    """The text with ``‹case›`` in the place of every name.
+    """The text with ``‹case›`` instead of every name.
 
     >>> redact("case 'P1_1', 'P1/P1_1.mat': not a MATLAB file", ["a", "P1", "P1_1"])
     "case '‹case›', '‹case›/‹case›.mat': not a MATLAB file"
@@ -144,7 +144,7 @@ def redact(text: str, names: Iterable[str]) -> str:
 
 
 def redact_findings(findings: Iterable[Finding], names: Iterable[str]) -> tuple[Finding, ...]:
-    """The findings with ``‹case›`` in the place of every name, to be grouped and cut to length afterwards."""
+    """The findings with ``‹case›`` instead of every name, to be grouped and cut to length afterwards."""
     redactor = _Redactor(names)
 
     def redacted(finding: Finding) -> Finding:
@@ -214,7 +214,7 @@ class _Redactor:
 
 
 def _goes_on(text: str, position: int) -> bool:
-    """Whether two neighbouring characters belong to one word or number."""
+    """Return whether two neighbouring characters belong to one word or number."""
     if not 0 < position < len(text):
         return False
     before, after = text[position - 1], text[position]

@@ -102,12 +102,12 @@ def _general_thresholds(match: re.Match[str]) -> str:
 class _PageSection:
     """The words of a page, and its worked example.
 
-    words       what it is, in place of the docstring of its formula; where a page has several metrics, before theirs
+    words       what it is, instead of the docstring of its formula; where a page has several metrics, before theirs
     picture     the reference on the left and the prediction on the right, an empty line before the next image; every
                 letter is a nucleus, small ones lymphocytes, capitals tumor cells
     confidence  of the predicted nuclei, by their letters
     by_hand     how the number comes about
-    path, gives where the number stands in metrics.json, and the number, six decimals
+    path, gives where the number is in metrics.json, and the number, six decimals
     sources     names in sources.md
     """
 
@@ -399,7 +399,7 @@ def properties(metrics: Sequence[Metric]) -> Mapping[str, str]:
 
 
 def _value_text(value: str | float | None) -> str:
-    """Say in words what a metric is where there is nothing to compare."""
+    """Return in words what a metric is if there is nothing to compare."""
     if value is None:
         return "what the formula gives"
     return f"undefined: `{value}`" if value in UNDEFINED_REASONS else str(value)

@@ -1,7 +1,7 @@
 """``evaluation.compare``: scores of arrays, or of paths, in one line of Python.
 
 Each image is read once, into its nuclei and the class of each as it was given (``Nuclei``). What a side holds is then a
-``Source``, as that of files is: classes are planned, models are put into parties and rules are made by the same
+``Source``, as that of files is: classes are planned, models are put into parties and rules are created by the same
 functions. Nuclei stay in memory.
 """
 
@@ -497,7 +497,7 @@ def _about_class_map(labels: Array, classes: Any, where: str) -> tuple[Finding, 
     """A warning if the second image of a pair has signs of being labels of another one.
 
     Such signs: each nucleus of the first, of which there are four or more, has a value of its own; most nuclei have
-    several values; or most of the second lies outside the nuclei.
+    several values; or most of the second is outside the nuclei.
     """
     class_map = np.zeros(0) if isinstance(classes, Mapping) else as_array(classes, "classes")
     if class_map.ndim != 2 or class_map.shape != labels.shape or class_map.dtype.kind not in "biuf":
@@ -523,7 +523,7 @@ def _by_number(images: list[Any]) -> dict[str, Any]:
 
 
 def _unstacked(array: Array, sizes: Collection[Size]) -> Any:
-    """Tell what an array of three axes holds, by the same signs as in files of arrays.
+    """Return what an array of three axes holds, by the same signs as in files of arrays.
 
     ``Masks``, a pair of ids and classes, or a list of labels. Raises ValueError for pictures and volumes.
     """
@@ -571,7 +571,7 @@ def _stack_of(images: list[Any]) -> Array | None:
 
 
 def _sizes_of(images: Any) -> set[Size]:
-    """The sizes of images that have names, or of a single one, where they are clear at first sight."""
+    """The sizes of images that have names, or of a single one, if they are clear at first sight."""
     if isinstance(images, list):
         return set()
     sizes: set[Size] = set()
@@ -584,7 +584,7 @@ def _sizes_of(images: Any) -> set[Size]:
 
 
 def _are_rows(parts: list[Any]) -> bool:
-    """Whether the parts of a list are the rows of one image, and not images or masks."""
+    """Return whether the parts of a list are the rows of one image, and not images or masks."""
 
     def is_row(part: Any) -> bool:
         if isinstance(part, Mapping | Instances) or are_records(part):

@@ -87,10 +87,10 @@ def compare_paths(
     classes  the classes and how else they are written, "tumour=neoplastic=1,stroma"; "none": one class; None: those
              that both sides have
     explain  add to the notes as what the files were read, and by which sign
-    pictures draw the nuclei of every image for the page, on the tissue where it lies beside
-    folder   keeps the challenge that is made, and the predictions beside it; None: nothing is kept
+    pictures draw the nuclei of every image for the page, on the tissue where it is beside
+    folder   keeps the challenge that is created, and the predictions next to it; None: nothing is kept
     ignore   labels or classes of the reference that mark what is not annotated: predictions there do not count
-    leave_out  classes of either side that are no nuclei, such as cells: what lies in them is scored
+    leave_out  classes of either side that are no nuclei, such as cells: what is in them is scored
     match    how nuclei match, as ``--match``: "iou=0.7", "centroid=12", "hausdorff=6", "any_overlap"
     families further families of metrics, such as "objects"
 
@@ -166,7 +166,8 @@ def compare_paths(
 
 
 def _link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -> Path:
-    """A folder with links to the pictures that lie beside the files of a case, or in a folder of pictures near them."""
+    """A folder with links to the pictures that are next to the files of a case, or in a folder of pictures near
+    them."""
     folder.mkdir()
     taken: set[str] = set()
     for name, case in reference.cases.items():
@@ -187,9 +188,9 @@ def _link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) 
 def _look_at_sides(
     paths: Sequence[Path], workspace: Path, leave_out: Sequence[str], named: Sequence[str], *, skip_tables: bool
 ) -> list[Source]:
-    """Look at reference and predictions. The sizes of images on one side tell how arrays of the other lie.
+    """Look at reference and predictions. The sizes of images on one side tell how arrays of the other are.
 
-    named  spellings of the classes that are asked for; of none the reference tells which may be in paths
+    named  spellings of the classes that are requested; of none the reference tells which may be in paths
     """
 
     def look_at(
@@ -258,7 +259,7 @@ def _about_empty(result: Result) -> str:
 
 @contextmanager
 def _told_without_challenge() -> Iterator[None]:
-    """Tell what is wrong in the words of somebody who has no challenge."""
+    """Return what is wrong in the words of somebody who has no challenge."""
     try:
         yield
     except EvaluationError as error:
@@ -286,7 +287,8 @@ def _told_of(model: str, classes: str | None, real_names: Mapping[str, str]) -> 
 def _names_of_files(made: challenges.MadeChallenge, model: str) -> dict[str, str]:
     """What the files of a made challenge are called in messages, and their own names, for those of another suffix.
 
-    The suffix is that of their content: ``a.png`` that holds a TIFF, or that was written as an array, is another one.
+    The suffix is that of their content: ``a.png`` that contains a TIFF, or that was written as an array, is
+    another one.
     """
     names = {}
     for name, case in made.cases.items():
@@ -298,7 +300,7 @@ def _names_of_files(made: challenges.MadeChallenge, model: str) -> dict[str, str
 
 
 def _with_real_name(finding: Finding, real_names: Mapping[str, str]) -> Finding:
-    """A finding with the names that the files have where they lie."""
+    """A finding with the names that the files have where they are."""
     where = finding.where
     for made, real in real_names.items():
         where = where.replace(made, real) if made in where else where
@@ -327,7 +329,7 @@ def _check_ignored(reference: Source, models: Collection[Source], ignore: Sequen
 
 
 def _has_in_it(file: SourceFile, name: str) -> bool:
-    """Whether a file contains what ``--ignore`` names: a label, or the name of a class."""
+    """Return whether a file contains what ``--ignore`` names: a label, or the name of a class."""
     if file.detected.format == "label_image":
         array = pixels_of(file, as_colours=False)
         return array is None or bool((array == int(name)).any())
@@ -396,7 +398,7 @@ class Comparison:
     results   a ``Result`` for each prediction, by its name
     notes     what was found and assumed, in words
     findings  what is worth knowing: files without a partner, classes of one side, ...
-    apart     predictions that cannot be ranked beside the others
+    apart     predictions that cannot be ranked next to the others
     scenes    what is drawn of the images of each model on the page, by their names; may be empty
     """
 
@@ -459,7 +461,7 @@ class Comparison:
 
     @cached_property
     def differences(self) -> list[ModelDifference]:
-        """Each model beside the best one in each main score that is shown; empty for one prediction."""
+        """Each model next to the best one in each main score that is shown; empty for one prediction."""
         return differences_of(self.results, [row.path for row in self.rows()])
 
     @property

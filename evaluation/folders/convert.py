@@ -1,6 +1,6 @@
 """``evaluation convert``: from any format to formats that other programs open.
 
-Outlines stay outlines where both formats have them, so no vertex moves; else nuclei become pixels on the way.
+Outlines stay outlines if both formats have them, so no vertex moves; otherwise nuclei become pixels on the way.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ class _Conversion:
 class _Writer:
     """How nuclei are written.
 
-    origin       where whole coordinates lie in what is written
+    origin       where whole coordinates are in what is written
     overlap      who keeps pixels of several nuclei, in formats where one can have them
     rules        by which the nuclei are read
-    class_names  ignore classes (-1, -2, …) stand behind the ``scored`` ones
+    class_names  ignore classes (-1, -2, …) are behind the ``scored`` ones
     """
 
     target: Target
@@ -117,7 +117,7 @@ class _Writer:
     scored: int
 
     def encode(self, case: Case, parts: Sequence[Part], annotations: Annotations, where: str) -> _Encoded:
-        """The files of a case, of whose ``annotations`` the ``parts`` lie in its image.
+        """The files of a case, of whose ``annotations`` the ``parts`` are in its image.
 
         where  what loses probabilities, for messages
 
@@ -190,7 +190,7 @@ class _Writer:
 def _write_all(
     folder: Path, encoded: Iterable[tuple[str, _Encoded]], names: Sequence[str], sources: set[Path], where: str
 ) -> _Conversion:
-    """Write the files of all cases, whose names stand before them, into a folder, or none.
+    """Write the files of all cases, whose names are before them, into a folder, or none.
 
     sources  files that are converted, and so not overwritten
     where    what is converted, for messages
@@ -219,7 +219,7 @@ def _write_all(
 
 
 def _class_numbers(names: Sequence[str]) -> dict[str, int]:
-    """Number the classes in a class map: by their names if all of these are numbers, else by their place.
+    """Number the classes in a class map: by their names if all of these are numbers, otherwise by their place.
 
     >>> _class_numbers(["tumour", "stroma"]), _class_numbers(["4", "2"])
     ({'tumour': 1, 'stroma': 2}, {'4': 4, '2': 2})
@@ -335,13 +335,14 @@ def convert_file(
     origin: OriginRule = "pixel_corner",
     overlap: model.OverlapRule | None = None,
 ) -> _Conversion:
-    """Convert one file that holds one case. Classes keep their names; without ``class_names`` those of the file count.
+    """Convert one file that contains one case. Classes keep their names; without ``class_names`` those of the file
+    count.
 
     format   the format of ``source``; None: what ``detect_format`` finds
     options  keys of its rules; what is not given is: exact vertices, outlines without pixels dropped, px, outlines
     size_yx  needed for formats that do not tell the size of their image when nuclei become pixels
 
-    Raises WrongUsage for what is not known, ConversionRefused for what is wrong with the file, or if none of its nuclei
+    Raises WrongUsage for what is unknown, ConversionRefused for what is wrong with the file, or if none of its nuclei
     is left.
     """
     options, original = dict(options or {}), source
@@ -431,7 +432,7 @@ def _refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
 
 
 def _tells_class_probabilities(source: Path, format: str) -> bool:
-    """Whether the text of a file has probabilities of classes, which cannot be read if no class is named."""
+    """Return whether the text of a file has probabilities of classes, which cannot be read if no class is named."""
     if (word := PROBABILITY_WORDS.get(format)) is None:
         return False
     tail = b""
@@ -444,7 +445,7 @@ def _tells_class_probabilities(source: Path, format: str) -> bool:
 
 
 def _classes_in_npz(stream: BinaryIO, request: Request, case: Case) -> npt.NDArray[Any] | None:
-    """The classes in an .npz file that has an array of them beside that of the ids. Raises InputFault."""
+    """The classes in an .npz file that has an array of them next to that of the ids. Raises InputFault."""
     stream.seek(0)
     if suffix_of(request.name) != ".npz":
         return None
@@ -458,7 +459,7 @@ def _classes_in_npz(stream: BinaryIO, request: Request, case: Case) -> npt.NDArr
 
 
 def class_table(rules: FormatRules, names: list[str]) -> ClassTable:
-    """Make the table of names and numbers of classes in a file: ``class_values``, else 1 (YOLO: 0) is the first.
+    """Create the table of names and numbers of classes in a file: ``class_values``, otherwise 1 (YOLO: 0) is the first.
 
     Without ``names`` those that are met are added to them.
     """
@@ -496,7 +497,7 @@ def _rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
 
 
 def parse_options(options: Sequence[str]) -> dict[str, Any]:
-    """``KEY=VALUE`` texts as keys of the format's rules; values are read as TOML, else as text. Raises WrongUsage.
+    """``KEY=VALUE`` texts as keys of the format's rules; values are read as TOML, otherwise as text. Raises WrongUsage.
 
     >>> parse_options(["units=mm", "first_pixel=1", "class_values={tumour=3}"])
     {'units': 'mm', 'first_pixel': 1, 'class_values': {'tumour': 3}}
@@ -534,7 +535,7 @@ def parse_size(size: str | None) -> tuple[int, int] | None:
 def with_other_format(findings: Sequence[Finding], submission: Path, format: str) -> list[Finding]:
     """Findings about a rejected submission: if its files have another format than the challenge's, it is told.
 
-    What was found, and the call that makes the wanted format of a file, stand behind the first error and those of its
+    What was found, and the call that makes the wanted format of a file, are behind the first error and those of its
     code; instead of the pattern if no file was found.
     """
     if not is_soon_looked_at(submission):
@@ -560,7 +561,7 @@ def with_other_format(findings: Sequence[Finding], submission: Path, format: str
 
 
 def is_soon_looked_at(submission: Path) -> bool:
-    """Whether it takes little time to look at a folder or ZIP: it has few files, and little to unpack."""
+    """Return whether it takes little time to look at a folder or ZIP: it has few files, and little to unpack."""
     if submission.is_dir():
         return sum(1 for _ in islice(submission.rglob("*"), LOOKED_AT_FILES + 1)) <= LOOKED_AT_FILES
     if not zipfile.is_zipfile(submission):

@@ -1,4 +1,4 @@
-"""The demo: a made challenge like MoNuSAC 2020, and three made teams, each of which is good at one skill.
+"""The demo: a made challenge like MoNuSAC 2020, and three made teams, each is good at one skill.
 
 Their panoptic quality is nearly the same, although their mistakes are clearly different. The files are shipped with
 the program, and scored like any others.
@@ -44,7 +44,7 @@ def write_demo(folder: Path) -> DemoPaths:
     ``challenge/``           challenge.toml, cases.csv and ``reference/<patient>/<case>.xml``
     ``submissions/<team>/``  ``<patient>/<case>/<class>/1.mat``, a file for each class that the team found
 
-    Unclear nuclei are not in the reference; they lie in an Ambiguous region, and teams may find them all the same.
+    Unclear nuclei are not in the reference; they are in an Ambiguous region, and teams may find them all the same.
     Files of that name are replaced, others stay. Raises OSError if the folder cannot be written.
     """
     with zipfile.ZipFile(DEMO) as packed:
@@ -53,7 +53,7 @@ def write_demo(folder: Path) -> DemoPaths:
 
 
 def is_demo(challenge_folder: Path) -> bool:
-    """Whether a folder holds the made challenge: its rules and its list of cases, to the letter."""
+    """Return whether a folder contains the made challenge: its rules and its list of cases, to the letter."""
     with zipfile.ZipFile(DEMO) as packed:
         files = {challenge_folder / name: packed.read(f"challenge/{name}") for name in (CHALLENGE_FILE, CASES_FILE)}
     return all(path.is_file() and path.read_bytes() == content for path, content in files.items())
@@ -61,14 +61,14 @@ def is_demo(challenge_folder: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _DemoOutcome:
-    """metrics.json of the three teams, their leaderboard, and where all is written."""
+    """metrics.json of the three teams, their leaderboard, and if all is written."""
 
     results: dict[str, dict[str, Any]]
     board: Board
     folder: Path | None
 
     def lines(self) -> list[str]:
-        """Say in words what the table shows; every statement is computed from its numbers."""
+        """Return in words what the table shows; every statement is computed from its numbers."""
 
         def means(path: str) -> dict[str, float]:
             family, name = path.split(".")
@@ -88,7 +88,7 @@ class _DemoOutcome:
         ]
 
     def closing_lines(self) -> list[str]:
-        """Say below the leaderboard what was ranked, and where the files are."""
+        """Return below the leaderboard what was ranked, and where the files are."""
         lines = [
             "Ranked by F1, by the F1 of classes (false negatives count as wrong), and by the outlines of the better "
             "half of each patient's nuclei. Leaving out a found nucleus lowers F1. It lowers the second score if its "

@@ -1,6 +1,6 @@
 """How models differ in the main scores that a comparison shows: facts, without a ranking.
 
-Each model stands beside the best one of a score. The test is that of the preset ``recommended``: signs of whole images
+Each model is next to the best one of a score. The test is that of the preset ``recommended``: signs of whole images
 (or patients) flipped, corrected for all pairs of models and all of these scores.
 """
 
@@ -43,10 +43,10 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class ModelDifference:
-    """A model beside the best one in a score, over the images or patients in which both have a value.
+    """A model next to the best one in a score, over the images or patients in which both have a value.
 
     difference  mean of the model less that of the best
-    low, high   its 95 % interval, of all pairs and scores together; None: too few units
+    low, high   its 95% interval, of all pairs and scores together; None: too few units
     p_value     of flipped signs, corrected for all pairs and scores; None: too few units for the test
     ahead       in how many of the ``units`` the model is ahead, equal values half
     decided_by  what the difference rests on, if it turns round without that; ""
@@ -143,7 +143,8 @@ def of_images(result: Result, path: str) -> Float64:
 
 
 def _what_decides(result: Result, best: Result, path: str, model: str, *, higher: bool) -> str:
-    """Say without which images the model would be ahead: those in which it predicts nothing, else a single one."""
+    """Return without which images the model would be ahead: those in which it predicts nothing, otherwise a single
+    one."""
     own, other = of_images(result, path), of_images(best, path)
     known = ~np.isnan(own) & ~np.isnan(other)
     cases, rule = ordered_cases(result.challenge), next(iter(result.scores))

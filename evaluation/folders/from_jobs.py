@@ -48,7 +48,7 @@ class _FoundPhase:
     lines: tuple[str, ...]
 
     def cases(self) -> list[str]:
-        """Name the cases after the inputs, where no reference does."""
+        """Name the cases after the inputs, if no reference does."""
         before, _, behind = str(self.table["case_key"]).partition("{case}")
         return [name.removeprefix(before).removesuffix(behind) for name in self.names]
 
@@ -66,10 +66,10 @@ def find_phase(
     """Find the rules of an algorithm phase.
 
     classes  names of the classes of the reference
-    cases    height and width of the cases of the reference by name, None where they are not known
+    cases    height and width of the cases of the reference by name, None if they are unknown
     points   whether the reference has points
 
-    Raises WrongUsage if the file is not one of the platform, or no output can hold nuclei.
+    Raises WrongUsage if the file is not one of the platform, or no output can contain nuclei.
     """
     where = quote(str(file), 200)
     with faults_as(WrongUsage), file.open("rb") as stream:
@@ -114,7 +114,7 @@ def _sockets_of(jobs: Iterable[Mapping[str, Any]], side: str, points: bool) -> d
 
 
 def _kind_of(socket: Mapping[str, Any], points: bool) -> str:
-    """Tell the kind of a socket; a starter kit leaves it out."""
+    """Report the kind of a socket; a starter kit leaves it out."""
     if isinstance(kind := socket.get("kind"), str):
         return kind
     path = str(socket.get("relative_path"))
@@ -164,7 +164,7 @@ def _name_of_input(job: Mapping[str, Any], slugs: Sequence[str]) -> str:
 
 
 def _case_key(names: Sequence[str], cases: Iterable[str]) -> str:
-    """Find the pattern by which the names of inputs are made of those of cases.
+    """Find the pattern by which the names of inputs are built from those of cases.
 
     >>> _case_key(["roi_004.tif", "roi_005.tif"], ["roi_004"]), _case_key(["a.tif"], []), _case_key([], ["a"])
     ('{case}.tif', '{case}.tif', '{case}.tif')
@@ -194,7 +194,7 @@ def ending_of_files(jobs_file: Path, cases: Sequence[str]) -> str:
 
 
 def _units(folder: Path, jobs: Iterable[Mapping[str, Any]], socket: str, cases: Mapping[str, Any]) -> str:
-    """Tell px or mm from the largest coordinate of the outputs beside the list, as far as there are some."""
+    """Report px or mm from the largest coordinate of the outputs next to the list, as far as there are some."""
     sides = [side for size in cases.values() if size for side in size]
     for job in jobs:
         for value in values_of(job, "outputs", JOBS_FILE):

@@ -168,7 +168,8 @@ def hints_about_files(folder: Path, submission: Path, result: Result) -> list[Fi
 
 
 def hint_about_size(challenge: Challenge, folder: Path, submission: Path, own_sizes: Mapping[str, Size]) -> str:
-    """Say how predictions of other sizes than their images, by case, would fit; "" if nothing that was tried fits."""
+    """Return how predictions of other sizes than their images, by case, would fit; "" if nothing that was tried
+    fits."""
     try:
         images = _read_some(challenge, folder, submission, own_sizes)
     except (InputFault, OSError):
@@ -255,7 +256,7 @@ def _what_would_match(images: Sequence[TriedImage]) -> list[Finding]:
 
 
 def _what_would_fit(images: Sequence[TriedImage]) -> str:
-    """Say how predictions of another size than their images would match; "" if they do not."""
+    """Return how predictions of another size than their images would match; "" if they do not."""
     best, change, question = _best_of(_fits(images), images)
     tried = counted(len(images), "image was", "images were")
     advice = f"{change[0].upper()}{change[1:]}, IoU > 0.5 for {percent(best)} of the nuclei ({tried} tried): {question}"
@@ -298,7 +299,7 @@ def _fits(images: Sequence[TriedImage]) -> Attempts:
 
 
 def _laid_at(labels: npt.NDArray[np.int32], at: tuple[int, int], shape_yx: Size) -> npt.NDArray[np.int32]:
-    """Lay labels on an image, their first pixel at a row and a column, which may lie outside of it."""
+    """Lay labels on an image, their first pixel at a row and a column, which may be outside of it."""
     laid = np.zeros(shape_yx, np.int32)
     to_y, to_x = (slice(max(first, 0), max(first + own, 0)) for first, own in zip(at, labels.shape, strict=True))
     of_y, of_x = (slice(max(-first, 0), max(size - first, 0)) for first, size in zip(at, shape_yx, strict=True))
@@ -329,7 +330,7 @@ def attempts(images: Sequence[TriedImage]) -> Attempts:
 
 
 def _numbered_regions(images: Sequence[TriedImage], *, outlines: bool) -> tuple[str, str, list[Instances]]:
-    """Make a nucleus of each connected region."""
+    """Create a nucleus of each connected region."""
     labels = max(len(image.prediction()) for image in images)
     question = "do ids start again in each tile, or stand for tracks? Number the nuclei anew."
     if any(end_in_8_bits(image.prediction().source_id.tolist()) for image in images):
@@ -389,12 +390,12 @@ def _without_largest(image: TriedImage) -> Instances:
 
 
 def _inverted(image: TriedImage) -> Instances:
-    """Make nuclei of the connected regions that are background in a prediction."""
+    """Create nuclei of the connected regions that are background in a prediction."""
     return instances_from_labels(regions((painted(image.prediction()) == 0).astype(np.int32)), class_id=1)
 
 
 def _half_pixel(images: Sequence[TriedImage]) -> list[Finding]:
-    """Warn if outlines lie half a pixel aside, which another rule ``origin`` would correct."""
+    """Warn if outlines are half a pixel aside, which another rule ``origin`` would correct."""
     if not all(image.are_outlines for image in images):
         return []
     now = _mean_fit(images, [image.prediction() for image in images])
@@ -422,7 +423,7 @@ def _mean_fit(images: Sequence[TriedImage], predictions: Sequence[Instances]) ->
 
 
 def _likely_shift(images: Sequence[TriedImage]) -> tuple[float, float] | None:
-    """Find the vector (x, y), whole px, by which most predicted centroids would have to move; None if there is none."""
+    """Find the vector (x, y), whole px, by which most predicted centroids would have to move; None if missing."""
     differences = []
     for image in images:
         both = image.reference.centroids_yx(), image.prediction().centroids_yx()
@@ -453,7 +454,7 @@ def painted(instances: Instances) -> npt.NDArray[np.int32]:
 
 
 def regions(labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Give each connected region of a label (by 4 neighbours) a label of its own."""
+    """Return each connected region of a label (by 4 neighbours) a label of its own."""
     from skimage.measure import label  # slow to import, and few need it
 
     return np.asarray(label(labels, connectivity=1), np.int32)

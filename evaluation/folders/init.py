@@ -1,4 +1,4 @@
-"""Start a challenge folder: challenge.toml from a preset and from what lies in the reference folder, and cases.csv."""
+"""Start a challenge folder: challenge.toml from a preset and from what is in the reference folder, and cases.csv."""
 
 from __future__ import annotations
 
@@ -75,15 +75,14 @@ def initialise_challenge(
 ) -> list[str]:
     """Write challenge.toml (the preset, and what differs from it) and cases.csv into a folder; what was done, in lines.
 
-    What differs is what is found, if ``reference/`` holds files in another form than the preset's, or a sample of a
+    What differs is what is found, if ``reference/`` contains files in another form than the preset's, or a sample of a
     submission is given: files as participants hand them in, or a predictions.json of an algorithm phase.
 
-    What is in the reference already becomes cases. Their sizes come from the reference itself where it tells, as label
-    images do, or from the header of an image beside it (SVS, TIFF, PNG) that is called like the file or the case; else
-    they are how far the nuclei reach, with a warning.
-    cases.csv has the columns that the rules need; what is not known is left empty. Existing files are never
-    overwritten: raises WrongUsage. Raises ChallengeBroken for files that cannot be read, and for names that cases
-    cannot have.
+    What is in the reference already becomes cases. Their sizes come from the reference itself where it tells, as
+    label images do, or from the header of an image next to it (SVS, TIFF, PNG) that is called like the file or
+    the case; otherwise they are how far the nuclei reach, with a warning. cases.csv has the columns that the
+    rules need; what is unknown is left empty. Existing files are never overwritten: raises WrongUsage. Raises
+    ChallengeBroken for files that cannot be read, and for names that cases cannot have.
     """
     preset_text(preset)  # raises WrongUsage for an unknown one
     for file in (CHALLENGE_FILE, CASES_FILE):
@@ -224,7 +223,7 @@ def _suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[_ListedCa
 def refresh_cases(folder: Path) -> list[str]:
     """Look into the reference again: cases that are new are added to cases.csv, and open sizes filled in.
 
-    What stands in the file stays, also the rows of cases that are not in the reference. Gives what was done, in words.
+    What is in the file stays, also the rows of cases that are not in the reference. Gives what was done, in words.
     Raises ChallengeBroken.
     """
     challenge = Challenge.build(read_rules(folder / CHALLENGE_FILE))
@@ -286,7 +285,7 @@ class _Looked:
     def tables(self, expected: Challenge, preset: str, *, is_in_place: bool) -> dict[str, Any]:
         """The tables of challenge.toml that differ from the preset, whose rules are ``expected``. Raises WrongUsage.
 
-        is_in_place  the files lie where the preset expects them: if they have its form, only their classes differ
+        is_in_place  the files are where the preset expects them: if they have its form, only their classes differ
         """
         tables = _tables_of(self.reference, self.sample or self.reference, self.plan.classes, preset)
         if is_in_place and not self.reference.has_pictures and _has_form(expected, self.reference):
@@ -334,7 +333,8 @@ def _is_of(challenge: Challenge, source: Source) -> bool:
 
 
 def _has_form(challenge: Challenge, source: Source) -> bool:
-    """Whether the files of a reference have the format that a challenge expects, its shape, and its files of classes.
+    """Return whether the files of a reference have the format that a challenge expects, its shape, and its files of
+    classes.
 
     Of one class these are not needed.
     """
@@ -473,7 +473,8 @@ def _own_cases(challenge: Challenge, folder: Path) -> Iterator[_ListedCase]:
 
 
 def _size_of(path: Path, case: str, request: Request) -> Size | None:
-    """Height and width of an image beside a reference file, else what the file itself tells. Raises InputFault."""
+    """Height and width of an image next to a reference file, otherwise what the file itself tells. Raises
+    InputFault."""
     beside = size_beside(path, case, Path(path.name.removesuffix(".gz")).stem)
     if beside is not None:
         return beside
@@ -482,7 +483,7 @@ def _size_of(path: Path, case: str, request: Request) -> Size | None:
 
 
 def _shared_cases(challenge: Challenge, folder: Path) -> Iterator[_ListedCase]:
-    """List the cases in files that hold all cases, by name or by place."""
+    """List the cases in files that contain all cases, by name or by place."""
     key = challenge.reference.case_key
     case_of = {} if isinstance(key, str) else {name: {"case": case} for case, name in key.items()}
     read_key = compile_pattern(key if isinstance(key, str) else "{case}", {})

@@ -165,7 +165,7 @@ def look(
 
 
 def _regions_among(files: Sequence[SourceFile]) -> dict[str, str]:
-    """Files of regions of the tissue by their names: ``a_tissue`` where there is an ``a_nuclei``."""
+    """Files of regions of the tissue by their names: ``a_tissue`` if there is an ``a_nuclei``."""
     stems = {one.name: bare_parts(one.name)[-1].casefold() for one in files}
     nuclei = {stem.removesuffix("_nuclei") for stem in stems.values() if stem.endswith("_nuclei")}
     regions = [name for name, stem in stems.items() if OF_REGIONS.search(stem) and OF_REGIONS.sub("", stem) in nuclei]
@@ -188,7 +188,7 @@ def _without_mask_endings(source: Source) -> Source:
 
 
 def _add_to_side(files: Files, name: str, path: Path, *, imports: bool) -> None:
-    """Put a file among those that are read, or among those that are left out with what it is; notes are passed over."""
+    """Put a file among those that are read, or among those that are omitted with what it is; notes are passed over."""
     is_note, import_kind = NOTE.fullmatch(PurePosixPath(name).name), kind_of(path)
     if import_kind and not imports:
         files.left_out.append((name, f"{READERS[import_kind][0]}, {CONVERT} label_tiff or geojson"))
@@ -256,7 +256,7 @@ def _of_no_format(path: Path, what: str) -> WrongUsage:
 
 
 def _recognise(name: str, path: Path) -> SourceFile | str:
-    """Recognise the format of a file and the suffix of its content; say in words what it is if it holds no nuclei.
+    """Recognise the format of a file and the suffix of its content; say in words what it is if it contains no nuclei.
 
     Raises InputFault.
     """
@@ -287,7 +287,7 @@ def _recognised(name: str, path: Path) -> SourceFile | str:
 
 
 def _is_zip_of_others(path: Path, suffix: str) -> bool:
-    """Whether a file is a ZIP, by its name too, without arrays of NumPy. Of a damaged one that is told later."""
+    """Return whether a file is a ZIP, by its name too, without arrays of NumPy. Of a damaged one that is told later."""
     name = path.name.lower()
     if suffix != ".npz" or not name.endswith(".zip") or name.endswith(".zarr.zip"):
         return False
@@ -299,7 +299,7 @@ def _is_zip_of_others(path: Path, suffix: str) -> bool:
 
 
 def _is_coloured(path: Path, suffix: str) -> bool:
-    """Whether an image has several samples for each pixel."""
+    """Return whether an image has several samples for each pixel."""
     with path.open("rb") as stream:
         if suffix == ".png":
             head = stream.read(26)
@@ -327,7 +327,7 @@ OTHERS: tuple[Callable[[Path], str], ...] = (_volume_of_scanner, foreign_file, f
 
 
 def _nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsage:
-    """Make the exception for a side without a file that can be read."""
+    """Create the exception for a side without a file that can be read."""
     if files.not_imported:
         return WrongUsage(*sides.placed_in(path, files.not_imported))
     got, fix = "notes only" if named else "no file", None
@@ -340,7 +340,7 @@ def _nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsa
 
 
 def _explained(path: Path, files: Files) -> list[str]:
-    """Say in lines what the files of a side were taken for, and by which sign."""
+    """Return in lines what the files of a side were taken for, and by which sign."""
     alike: dict[tuple[str, str], list[str]] = {}
     for one in files.read:
         alike.setdefault((f"read as {one.detected.format}", one.detected.sign), []).append(one.name)
@@ -358,7 +358,7 @@ def _explained(path: Path, files: Files) -> list[str]:
 def _tables_beside(
     reading: _Reading, chosen: Sequence[SourceFile], named: Mapping[str, Path], files: Files, *, skip_tables: bool
 ) -> tuple[dict[tuple[str, ...], Path], list[Finding]]:
-    """Find the tables of ids and classes beside label images, and say which are left out.
+    """Find the tables of ids and classes beside label images, and say which are omitted.
 
     All images must have a table that can be read, or none has. Those that are used are read into ``reading``.
     """
@@ -398,7 +398,7 @@ def _tables_beside(
 
 
 def _is_class_table(path: Path) -> bool:
-    """Whether a CSV file has a column of ids and one of classes."""
+    """Return whether a CSV file has a column of ids and one of classes."""
     if path.suffix.lower() != sides.CLASS_TABLE:
         return False
     with path.open("rb") as stream:
@@ -419,7 +419,7 @@ class _Reading:
     notes     what is not sure about the paths of the files, in sentences
     classes   names of classes in the order in which they are met
     numbers   the numbers that stand for them in the files, by name
-    held      how many outlines of a class lie inside those of another one, by the ids of both
+    held      how many outlines of a class are inside those of another one, by the ids of both
     of_class  how many outlines each class has, by its id
     """
 
@@ -469,7 +469,7 @@ class _Reading:
         return self.source_of(cases)
 
     def nested(self) -> list[Finding]:
-        """Warn of a class whose outlines lie inside those of another one, as nuclei do in cells."""
+        """Warn of a class whose outlines are inside those of another one, as nuclei do in cells."""
         return [
             fault(
                 "nested-classes", quote(self.path.name), number=number, outlines=self.of_class[inner],
@@ -539,7 +539,7 @@ class _Reading:
         return size_yx, _extent_of(annotations)
 
     def look_for_regions(self, annotations: Annotations) -> None:
-        """Leave regions of the tissue out, if outlines of a case hold more than five others."""
+        """Leave regions of the tissue out, if outlines of a case contain more than five others."""
         outlines = [part for part in annotations.parts if isinstance(part, Outlines)]
         for part in outlines if len(self.classes) > 1 else ():
             holder = holders_of_outlines(part)
@@ -574,7 +574,8 @@ class _Reading:
             self.numbers.update({name: channel for channel, name in enumerate(names)})
 
     def has_boxes_of_coco(self, file: SourceFile) -> bool:
-        """Whether the boxes of a file are COCO's (x, y, width, height) and not MIDOG's (two corners, for a point)."""
+        """Return whether the boxes of a file are COCO's (x, y, width, height) and not MIDOG's (two corners, for a
+        point)."""
         request = self.request(file)
         with reader_faults_told(request.where), file.path.open("rb") as stream:
             document = read_coco(stream, request)
@@ -589,7 +590,7 @@ class _Reading:
         return not document.images or is_size or has_area
 
     def look_into_shared(self, file: SourceFile) -> Source | None:
-        """The cases and classes of a file that holds all cases; None if it holds one without a name."""
+        """The cases and classes of a file that contains all cases; None if it contains one without a name."""
         categories: Mapping[str, str] = {}
         extents: dict[str, Size | None] = {}
         request = self.request(file, f"all{self.suffix}")
@@ -631,7 +632,7 @@ class _Reading:
 
 
 def _extent_of(annotations: Annotations) -> Size | None:
-    """The height and width of an image that holds all nuclei."""
+    """The height and width of an image that contains all nuclei."""
     points = [part.points_xy for part in annotations.parts if isinstance(part, Outlines | Points)]
     points = [xy for xy in points if len(xy)]
     if not points:
@@ -683,7 +684,7 @@ class _Discovered(Mapping[Any, int]):
 
 
 def met_classes(rules: FormatRules, names: list[str]) -> ClassTable:
-    """Make a table that knows every class: a new one is added when it is met, one without a name as "nucleus"."""
+    """Create a table that knows every class: a new one is added when it is met, one without a name as "nucleus"."""
     met = _Discovered(names)
     return ClassTable((), met, met, frozenset(name.casefold() for name in rules.skip_classes))
 

@@ -233,7 +233,7 @@ def plan_classes(
 
 
 def _why_one_class(model: str, known: Sequence[str], own: Sequence[str], *, has_place: bool) -> Finding | None:
-    """Say why the nuclei of a model are taken as one class; nothing if the names are no classes.
+    """Return why the nuclei of a model are taken as one class; nothing if the names are no classes.
 
     has_place  it is ranked with the others, since none is compared by classes
     """
@@ -250,7 +250,7 @@ def _why_one_class(model: str, known: Sequence[str], own: Sequence[str], *, has_
 
 
 def is_none(option: str | None) -> bool:
-    """Whether the option ``--classes`` says that classes are left out."""
+    """Return whether the option ``--classes`` says that classes are omitted."""
     return option is not None and option.strip() == "none"
 
 
@@ -278,12 +278,12 @@ def ignored_classes(reference: Source, ignore: Sequence[str]) -> list[str]:
 
 
 def _is_nameless(plan: ClassNames) -> bool:
-    """Whether all nuclei are of one class, whatever their files call them."""
+    """Return whether all nuclei are of one class, whatever their files call them."""
     return "" in plan[0][1]
 
 
 def needs_classes(side: Source, plan: ClassNames, ignored: Collection[str] = ()) -> bool:
-    """Whether the class maps or tables of a side are to be read.
+    """Return whether the class maps or tables of a side are to be read.
 
     If all nuclei are of one class they are still needed for those that are not scored, such as ambiguous ones.
     """
@@ -325,7 +325,7 @@ def parsed_classes(option: str) -> ClassNames:
 
 
 def keys_of_side(side: Source, plan: ClassNames, files: str, ignore: Sequence[str] = ()) -> dict[str, Any]:
-    """Make the rules of a side whose files lie at ``files``, with the numbers of its classes where it has some.
+    """Create the rules of a side whose files are at ``files``, with the numbers of its classes if it has some.
 
     ignore  names of classes that are not scored
     """
@@ -418,11 +418,11 @@ class Party:
 
     @property
     def drops_classes(self) -> bool:
-        """Whether the files name classes that are not compared."""
+        """Return whether the files name classes that are not compared."""
         return _is_nameless(self.plan) and not NO_CLASSES.issuperset(name.casefold() for name in self.plan[0][1])
 
     def ranks(self, other: Party) -> bool:
-        """Whether models of another party can have a place among these: classes have no part in the ranking."""
+        """Return whether models of another party can have a place among these: classes have no part in the ranking."""
         return self.are_points == other.are_points and len(self.plan) - len(self.foreign) <= 1
 
 
@@ -483,7 +483,7 @@ class MadeChallenge:
 def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted, scratch: Path) -> MadeChallenge:
     """Write a challenge of what was found, with ``submissions/<model>``. Raises WrongUsage.
 
-    scratch  where files are linked, else they are copied; it is used instead if sizes differ
+    scratch  where files are linked, otherwise they are copied; it is used instead if sizes differ
     """
     plan = party.plan
     reference, *predictions = (
@@ -540,7 +540,8 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
 
 
 def faults_of_sizes(made: MadeChallenge) -> list[Finding]:
-    """Tell which sizes differ, and how the images would match (turned, scaled), as far as trying some of them shows."""
+    """Return which sizes differ, and how the images would match (turned, scaled), as far as trying some of them
+    shows."""
     cases = Challenge.load(made.folder).cases
     faults = []
     for model, document in made.documents.items():
@@ -633,7 +634,7 @@ def _overlap_words(rules: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _several_of_each(side: Source) -> str | None:
-    """Say what to do about files of one name in several folders, such as those of two annotators."""
+    """Return what to do about files of one name in several folders, such as those of two annotators."""
     names = [file.name for file in side.files()]
     stems = [sides.bare_parts(name)[-1] for name in names]
     number_of = Counter(stems)
@@ -646,7 +647,7 @@ def _several_of_each(side: Source) -> str | None:
 
 
 def _several_for_image(names: Sequence[str], others: Sequence[str]) -> str | None:
-    """Say what to do where one side has several files for each image of the other: two kinds of labels, or tiles.
+    """Return what to do where one side has several files for each image of the other: two kinds of labels, or tiles.
 
     >>> _several_for_image(["a1_nuclear", "a1_cell", "a2_nuclear", "a2_cell"], ["a1", "a2"])
     "There are two label images for one image, 'a1_nuclear' and 'a1_cell': name the files of one kind."
@@ -717,7 +718,7 @@ def _check_stacks(reference: Source, models: Mapping[str, Source]) -> None:
 
 
 def _pairing_words(pairing: Pairing) -> list[str]:
-    """Say how names that differ were paired, with an example of each rule."""
+    """Return how names that differ were paired, with an example of each rule."""
     ways: dict[str, list[str]] = {}
     for name, rule in pairing.rules.items():
         ways.setdefault(rule, []).append(name)
@@ -729,7 +730,7 @@ def _pairing_words(pairing: Pairing) -> list[str]:
 
 
 def unpaired(pairing: Pairing, model: str) -> list[Finding]:
-    """Tell which images are on one side only."""
+    """Return which images are on one side only."""
     where, left_over = f"prediction {quote(model)}", pairing.without_reference
     lacking = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
     strange = [f"{where}, {quote(name)}" for name in left_over]
@@ -742,7 +743,8 @@ def _paired_cases(
 ) -> tuple[dict[str, _PairedCase], list[Finding]]:
     """The cases by their names in the challenge, and what is worth knowing of their sizes. Raises WrongUsage.
 
-    The size is that of the reference, else of the first model that tells it, else an image ends with its last nucleus.
+    The size is that of the reference, otherwise of the first model that tells it, otherwise an image ends with
+    its last nucleus.
     """
     cases: dict[str, _PairedCase] = {}
     taken: set[str] = set()
@@ -874,18 +876,18 @@ def _with_joined_classes(side: Source, plan: ClassNames, workspace: Path, *, is_
 
 
 def _is_background_of(name: str, models: Collection[Source], reference: Source) -> bool:
-    """Tell whether a label is the background of a model, and in the reference the id of a nucleus, or nothing."""
+    """Return whether a label is the background of a model, and in the reference the id of a nucleus, or nothing."""
     if not is_number(name) or int(name) < 0 or name in reference.classes or covers_half(reference, int(name)):
         return False
     return any(covers_half(side, int(name)) for side in models)
 
 
 def covers_half(side: Source, label: int) -> bool:
-    """Tell whether a label has more than half of the first image of a side, as a background has."""
+    """Return whether a label has more than half of the first image of a side, as a background has."""
     array = pixels_of(side.files()[0], as_colours=False) if side.format == "label_image" else None
     return array is not None and bool((array == label).mean() > 0.5)
 
 
 def is_number(name: str) -> bool:
-    """Whether a name of what is not scored is a number, and so may be a label."""
+    """Return whether a name of what is not scored is a number, and so may be a label."""
     return name.removeprefix("-").isdecimal()

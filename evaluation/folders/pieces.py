@@ -76,8 +76,8 @@ GREY_PICTURE = "a picture, since its values change from pixel to pixel as those 
 class Files:
     """The files of a side, while it is found out what they hold.
 
-    read          those that have a format; what is made of several of them, or of a part of one, is in the workspace
-    left_out      names of those that are not read, and what they are; ``pictures`` are those that lie beside labels
+    read          those that have a format; what is built from several of them, or of a part of one, is in the workspace
+    left_out      names of those that are not read, and what they are; ``pictures`` are those that are next to labels
     coloured      images with several samples for each pixel; those with equal ones are labels
     blank         empty ones, which YOLO writes where it finds nothing
     forms         what files were before they were imported or put together
@@ -132,8 +132,8 @@ def unfold(
 
 
 def _are_two_kinds(array: Array, axis: int) -> bool:
-    """Whether the two channels along an axis are labels of two kinds, and not ids and their classes: where nuclei are
-    differs by more than a tenth. Of two planes alone the smaller nuclei must lie in the larger ones.
+    """Return whether the two channels along an axis are labels of two kinds, and not ids and their classes: where
+    nuclei are differs by more than a tenth. Of two planes alone the smaller nuclei must be in the larger ones.
     """
     if array.shape[axis] != 2 or not _are_whole(array) or _is_picture(array.take(0, axis)):
         return False
@@ -151,7 +151,7 @@ def _one_channel(one: SourceFile, plane: Array, files: Files, folder: Path) -> S
 
 
 def _equal_channels(files: Files, folder: Path) -> list[SourceFile]:
-    """The images in colour whose colours are all grey, as label images; the others are left out.
+    """The images in colour whose colours are all grey, as label images; the rest are omitted.
 
     Of names in a folder that differ in numbers only the first few decide whether all are looked at.
     """
@@ -245,7 +245,8 @@ def _look_at_pixels(
 
 
 def _has_planes(one: SourceFile) -> bool:
-    """Whether an image file has more axes than two that are longer than 1. PNG files in colour are none of these."""
+    """Return whether an image file has more axes than two that are longer than 1. PNG files in colour are none of
+    these."""
     if one.suffix == ".png":
         return False
     try:
@@ -257,7 +258,7 @@ def _has_planes(one: SourceFile) -> bool:
 
 
 def _is_picture(array: Array | None) -> bool:
-    """Whether an image is a picture: values change from pixel to pixel, which labels of nuclei do not.
+    """Return whether an image is a picture: values change from pixel to pixel, which labels of nuclei do not.
 
     >>> many = np.arange(10_000).reshape(100, 100)
     >>> _is_picture(many), _is_picture(np.kron(many[:20, :20], np.ones((9, 9))))
@@ -359,7 +360,7 @@ def _by_values(images: Sequence[SourceFile]) -> dict[str, str]:
 
 
 def _picture_words(array: Array | None) -> str:
-    """Say what an image is whose values are no labels."""
+    """Return what an image is whose values are no labels."""
     if array is None or array.ndim != 2:
         return GREY_PICTURE
     low, high = float(array.min()), float(array.max())
@@ -390,7 +391,7 @@ def _beside_masks(images: Sequence[SourceFile]) -> dict[str, str]:
 
 
 def _are_labels_of(labels: Sequence[SourceFile], masks: Sequence[SourceFile]) -> bool:
-    """Whether images are the labels of nuclei of which others are the masks: one value where any nucleus is."""
+    """Return whether images are the labels of nuclei of which others are the masks: one value where any nucleus is."""
     numbers = []
     for one, mask in zip(labels, masks, strict=True):
         of_labels, foreground = pixels_of(one), pixels_of(mask)
@@ -403,7 +404,7 @@ def _are_labels_of(labels: Sequence[SourceFile], masks: Sequence[SourceFile]) ->
 
 
 def thumbnails(images: Sequence[SourceFile]) -> dict[str, str]:
-    """Thumbnails by their folders, beside images that lie in none."""
+    """Thumbnails by their folders, next to images that are in none."""
     small = [one.name for one in images if THUMBNAILS & {part.casefold() for part in bare_parts(one.name)}]
     return dict.fromkeys(small if len(small) < len(images) else [], "a thumbnail, as its folder or its name says")
 
@@ -441,7 +442,7 @@ def _foregrounds(images: Sequence[SourceFile]) -> dict[str, str]:
 
 
 def _unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size], *, alone: bool) -> None:
-    """Put what an image file with several planes holds among the files that were found, or why it is left out."""
+    """Put what an image file with several planes holds among the files that were found, or why it is omitted."""
     whole, has_channels = pixels_of(one), one.detected.format == "pannuke_masks"
     array: Array = np.empty(0) if whole is None else whole.reshape([side for side in whole.shape if side != 1])
     content: Any = None
@@ -484,7 +485,7 @@ def _unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size
 def meaning_of(
     array: Array, sizes: Collection[Size], *, equal_too: bool = False, has_channels: bool = False
 ) -> tuple[str, Any]:
-    """Tell what an array of three axes holds, by the first sign that fits, and return it in that form.
+    """Return what an array of three axes holds, by the first sign that fits, and return it in that form.
 
     "masks" (N, H, W) of a nucleus each; "labels" of equal planes; "classes", a pair of ids and classes; "channels" of
     classes; "images", a list of labels; or "nothing" that is scored, with the reason.
@@ -544,7 +545,7 @@ def _write_array(folder: Path, name: str, plane: Array) -> Path:
 
 
 def axis_of_masks(array: Array, sizes: Collection[Size]) -> int | None:
-    """The axis along which each plane is the mask of one nucleus; None if there is none.
+    """The axis along which each plane is the mask of one nucleus; None if missing.
 
     Each plane has one value besides 0 and, for numbers, one region; booleans may have several.
     """
@@ -570,9 +571,9 @@ def _size_across(array: Array, axis: int) -> Size:
 
 
 def _are_apart(planes: Iterable[Array | None], *, alone: bool = False) -> bool:
-    """Whether nearly each plane has one value and one region, and the regions lie beside each other.
+    """Return whether nearly each plane has one value and one region, and the regions are next to each other.
 
-    planes  (H, W) of one size; anything else is none that lie apart
+    planes  (H, W) of one size; anything else is none that are apart
     alone   there is but one plane, which may be empty
     """
     total: npt.NDArray[np.int32] | None = None
@@ -601,7 +602,8 @@ def _count_regions_of(mask: npt.NDArray[np.bool_]) -> int:
 
 
 def _is_background_last(array: Array) -> bool:
-    """Whether the last channel is the background, all pixels that no other channel has, as in PanNuke's masks."""
+    """Return whether the last channel is the background, all pixels that no other channel has, as in PanNuke's
+    masks."""
     return bool(((array[..., -1] != 0) != (array[..., :-1] != 0).any(axis=2)).all())
 
 
@@ -624,7 +626,7 @@ def class_channel(array: Array) -> tuple[int, int] | None:
 
 
 def _is_volume(array: Array, *, equal_too: bool) -> bool:
-    """Whether the labels of a plane lie where they lie in the plane before, as those of a volume do.
+    """Return whether the labels of a plane are where they are in the plane before, as those of a volume do.
 
     equal_too  planes that are all the same are a volume, too: pages of a file, but not images of an array
     """

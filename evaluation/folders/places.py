@@ -111,7 +111,7 @@ def place_files(files: Sequence[SourceFile], format: str, known: Collection[str]
 
 
 def name_classes(files: Sequence[SourceFile], known: Collection[str]) -> bool:
-    """Whether the paths of files name classes, so that each file has the nuclei of one."""
+    """Return whether the paths of files name classes, so that each file has the nuclei of one."""
     return bool(_with_classes(files, known)[0])
 
 
@@ -158,7 +158,8 @@ def _with_classes(files: Sequence[SourceFile], known: Collection[str]) -> tuple[
 
 
 def _are_classes(split: Iterable[_Split]) -> bool:
-    """Whether names may be those of classes: words, and not what people call kinds of files and parts of data sets."""
+    """Return whether names may be those of classes: words, and not what people call kinds of files and parts of data
+    sets."""
     names = {one.of_class for one in split}
     return all(map(_CLASS.fullmatch, names)) and not any(
         sides.ENDING.search(f"_{name}") or name.casefold() in sides.PARTS_OF_SETS | _KINDS for name in names
@@ -166,7 +167,7 @@ def _are_classes(split: Iterable[_Split]) -> bool:
 
 
 def _come_back(split: Collection[_Split]) -> bool:
-    """Whether the same classes come back in several images. Those of one image must be words for nuclei."""
+    """Return whether the same classes come back in several images. Those of one image must be words for nuclei."""
     cases, classes = {one.case for one in split}, {one.of_class for one in split}
     if len(cases) == 1:
         return len(classes) > 1 and all(map(sides.OF_NUCLEI.search, classes))
@@ -174,7 +175,7 @@ def _come_back(split: Collection[_Split]) -> bool:
 
 
 def _shares_pixels(files: Sequence[SourceFile], split: Mapping[str, _Split]) -> bool | None:
-    """Whether label images of one image, but of different classes, share more than a few pixels.
+    """Return whether label images of one image, but of different classes, share more than a few pixels.
 
     None if that says nothing: for other files, and if not even unrelated images would share some.
     """
@@ -236,7 +237,7 @@ def _joined_labels(files: Sequence[SourceFile], *, are_masks: bool) -> tuple[npt
 
 
 def _with_groups(files: Sequence[SourceFile]) -> list[SourceFile]:
-    """Take folders as groups if one of several has several cases; else patients are told by TCGA's barcodes."""
+    """Take folders as groups if one of several has several cases; otherwise patients are told by TCGA's barcodes."""
     cases_of: dict[str, set[str]] = {}
     for file in files:
         cases_of.setdefault(file.group, set()).add(file.case)

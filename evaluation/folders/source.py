@@ -127,10 +127,10 @@ class Source:
     imports   what its files were before they were imported, in words
     notes     what was put together of its files, in sentences
     signs     what its files were taken for, and why, in lines
-    has_pictures  pictures lay among its files, which are left out
+    has_pictures  pictures lay among its files, which are omitted
     is_stack  its images are planes of an array, with numbers for names
     categories  names of classes by their ids in a COCO file, under which results name them
-    others      files of another format, which are left out, by the last part of their names without endings
+    others      files of another format, which are omitted, by the last part of their names without endings
     """
 
     path: Path
@@ -180,7 +180,7 @@ def placed_in(path: Path, findings: Iterable[Finding]) -> list[Finding]:
 
 
 def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
-    """All files of a folder or a ZIP with their names in it, or the file itself; hidden ones are left out.
+    """All files of a folder or a ZIP with their names in it, or the file itself; hidden ones are omitted.
 
     Zarr stores that are folders are packed into the workspace, each as one file.
     """
@@ -237,7 +237,8 @@ def image_suffix(path: Path) -> str:
 
 
 def imported(path: Path, workspace: Path, *, name: str | None = None, dataset: str | None = None) -> Path:
-    """A label image (.npy) or GeoJSON in the workspace, made of a file that is an import; of any other the path itself.
+    """A label image (.npy) or GeoJSON in the workspace, built from a file that is an import; of any other the path
+    itself.
 
     name     of the file, for messages
     dataset  the path of the array in it
@@ -275,7 +276,7 @@ def convert_call(side: Path, name: str, *options: str) -> str:
 
 
 def pack(files: SubmissionFiles, parts: Iterable[str], top: str, workspace: Path) -> Path:
-    """A Zarr store, whose parts lie below ``top``, as a ZIP in the workspace. Raises InputFault, OSError."""
+    """A Zarr store, whose parts are below ``top``, as a ZIP in the workspace. Raises InputFault, OSError."""
     target = Path(tempfile.mkdtemp(dir=workspace)) / "store.zarr.zip"
     with zipfile.ZipFile(target, "w") as archive:
         for part in parts:
@@ -286,7 +287,8 @@ def pack(files: SubmissionFiles, parts: Iterable[str], top: str, workspace: Path
 
 
 def images_of_jobs(files: Mapping[str, Path]) -> dict[str, str]:
-    """The image that each folder of a download from the platform belongs to, as predictions.json tells; else nothing.
+    """The image that each folder of a download from the platform belongs to, as predictions.json tells; otherwise
+    nothing.
 
     Raises InputFault for a list of jobs that cannot be read.
     """
@@ -350,7 +352,7 @@ def size_beside(path: Path, *names: str) -> Size | None:
 
 
 def pictures_near(path: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Pictures with one of these names beside a file, or in a folder of pictures near it or in the place of its own."""
+    """Pictures with one of these names next to a file, or in a folder of pictures near it or instead of its own."""
     words = sorted(word for name in PICTURE_FOLDERS for word in {name, name.capitalize(), name.title()})
     folder, parts = path.parent, path.parent.parts
     at = [index for index, part in enumerate(parts) if part.casefold() in MASK_FOLDERS]
@@ -393,7 +395,7 @@ class Pairing:
 
 
 def pair_names(reference: Iterable[str], prediction: Iterable[str]) -> Pairing:
-    """Pair names: the same ones first, then by ever weaker rules, each only where it is unambiguous.
+    """Pair names: the same ones first, then by ever weaker rules, each only if it is unambiguous.
 
     >>> pair_names(["a1", "b2"], ["b2_cp_masks", "a1"]).pairs
     {'a1': 'a1', 'b2': 'b2_cp_masks'}
@@ -449,7 +451,7 @@ SPELLINGS: Mapping[str, Callable[[str], str]] = {  # in this order; what is the 
 def _same_keys(
     left: Iterable[str], right: Iterable[str], left_key: Callable[[str], str], right_key: Callable[[str], str]
 ) -> list[tuple[str, str]]:
-    """Pair names of both sides that have the same key, where no other name has it."""
+    """Pair names of both sides that have the same key, if no other name has it."""
     lefts, rights = _by_key(left, left_key), _by_key(right, right_key)
     keys = sorted(key for key in lefts.keys() & rights.keys() if key and len(lefts[key]) == len(rights[key]) == 1)
     return [(lefts[key][0], rights[key][0]) for key in keys]
@@ -463,7 +465,7 @@ def _by_key(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[s
 
 
 def _beginnings(left: Iterable[str], right: Iterable[str]) -> list[tuple[str, str]]:
-    """Pair names of which one begins with the other, up to a sign, where no other name does.
+    """Pair names of which one begins with the other, up to a sign, if no other name does.
 
     >>> _beginnings(["a", "b-1", "c"], ["a.x", "b", "cd"])
     [('a', 'a.x'), ('b-1', 'b')]

@@ -1,6 +1,6 @@
 """One ZIP of a finished challenge, and what of it can be computed again years later.
 
-The archive for the public leaves out what tells the reference: the reference itself, details.json and objects.csv, and
+The archive for the public omits what tells the reference: the reference itself, details.json and objects.csv, and
 cases.csv if the names of cases are hidden. The same files and the same date make the same bytes.
 """
 
@@ -57,7 +57,7 @@ class _Checked:
 
     @classmethod
     def bytes_of(cls, what: str, other: Sequence[str]) -> _Checked:
-        """Make the outcome of a comparison byte by byte, from the names of the files that differ."""
+        """Create the outcome of a comparison byte by byte, from the names of the files that differ."""
         return cls(what, "differs" if other else "same to the byte", ", ".join(other[:10]))
 
 
@@ -115,7 +115,7 @@ def write_archive(
 
 
 def _made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
-    """Describe what the results were made with, as far as this machine tells."""
+    """Describe what the results were created with, as far as this machine tells."""
     packages = sorted(f"{package.metadata['Name']}=={package.version}" for package in distributions())
     software = {"version": __version__, "python": platform.python_version(), "packages": packages, "image": image}
     return {"date": date, "left_out": list(left_out), "software": software}
@@ -203,7 +203,7 @@ def verify_archive(
 
 
 def _most_bytes(name: str) -> int:
-    """Say up to which size a file of an archive is unpacked; a file of the reference may be as large as any."""
+    """Return up to which size a file of an archive is unpacked; a file of the reference may be as large as any."""
     file = name.rpartition("/")[2]
     if _is_of_reference(name) or file == "objects.csv":
         return LimitRules().bytes_per_file
@@ -380,7 +380,8 @@ def _without_details(board: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_difference(before: Any, after: Any, path: str = "") -> str | None:
-    """Say where two documents differ by more than a digit, and how; None: nowhere. Programs and findings may differ."""
+    """Return where two documents differ by more than a digit, and how; None: nowhere. Programs and findings may
+    differ."""
     if isinstance(before, dict) and isinstance(after, dict):
         keys = (before.keys() | after.keys()) - (set() if path else set(NOT_COMPARED))
         pairs = [(f"{path}.{key}".lstrip("."), before.get(key), after.get(key)) for key in sorted(keys)]
@@ -395,7 +396,7 @@ def _first_difference(before: Any, after: Any, path: str = "") -> str | None:
 
 
 def _are_close(one: Any, other: Any) -> bool:
-    """Say whether two numbers, or two texts that are numbers, are the same to the digit."""
+    """Return whether two numbers, or two texts that are numbers, are the same to the digit."""
     try:
         return math.isclose(float(one), float(other), abs_tol=DIGITS)
     except (TypeError, ValueError):
@@ -443,7 +444,7 @@ def _check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path
 
 
 def _check_counts(what: str, table: Path, path: Path) -> _Checked:
-    """Count matched, missed and spurious nuclei of each case and rule in objects.csv, and compare with details.json."""
+    """Count matched, missed and false positives of each case and rule in objects.csv, and compare with details.json."""
     try:
         details = store.read_details(path, where="'details.json'")
         with table.open(encoding="utf-8", newline="") as stream:

@@ -107,7 +107,7 @@ def packed(files: dict[str, bytes]) -> bytes:
 
 
 def _guide(challenge: Challenge, files: Sequence[str], source: str, more: Sequence[str]) -> str:
-    """One page in Markdown: what to hand in, how to check it, and how it will be scored.
+    """One page in Markdown: what to submit, how to check it, and how it will be scored.
 
     more  further files of the kit
     """
@@ -235,7 +235,7 @@ def _column_line(column: RankingColumn) -> str:
 
 
 def example_files(challenge: Challenge, rules: FormatRules, cases: Sequence[Case]) -> dict[str, bytes]:
-    """Make valid files for all cases, as the rules of a side ask for them, by relative name."""
+    """Create valid files for all cases, as the rules of a side ask for them, by relative name."""
     format, made = format_of(rules.format), Example(rules, challenge.class_names)
     files: dict[str, bytes] = {}
     for file_cases in _files_of(rules.files, cases):

@@ -1,4 +1,4 @@
-"""A phase of the platform: what its support is asked for, what the organiser sets, what the archive must hold.
+"""A phase of the platform: what its support is requested, what the organiser sets, what the archive must hold.
 
 Support alone creates sockets, interfaces, evaluation outputs and the archive, and sets the kind of a phase and its time
 limit; the organiser sets the rest. ``phase_of`` finds all of it in the rules of a challenge.
@@ -270,7 +270,7 @@ def _evaluation_outputs(challenge: Challenge) -> tuple[Socket, ...]:
 
 
 def _pack_context(challenge: Challenge, support: _SupportRequest) -> dict[str, Any]:
-    """Make the input of grand-challenge-forge, which writes an example of each container and an upload script."""
+    """Create the input of grand-challenge-forge, which writes an example of each container and an upload script."""
     slug = _slug_of(challenge.name)
     archive = {"slug": f"{slug}-test", "url": f"{SITE}/archives/{slug}-test/"}
     example = _example_value(challenge)
@@ -293,7 +293,7 @@ def _pack_context(challenge: Challenge, support: _SupportRequest) -> dict[str, A
 
 
 def _example_value(challenge: Challenge) -> Any:
-    """Make a valid file of an output; None for images and tables."""
+    """Create a valid file of an output; None for images and tables."""
     rules = challenge.submission
     if KINDS.get(rules.format, IMAGE).suffix != ".json" or not challenge.cases:
         return None
@@ -323,7 +323,7 @@ def _phase_settings(challenge: Challenge) -> _PhaseSettings:
 
 
 def phase_titles(paths: Sequence[str]) -> list[str]:
-    """Give each column its title on the pages, with the aggregation where two are alike.
+    """Return each column its title on the pages, with the aggregation where two are alike.
 
     >>> phase_titles(["detection.f1.group_mean", "panoptic.per_class.Epithelial.pq.pooled"])
     ['Detection F1', 'PQ, Epithelial']
@@ -336,7 +336,7 @@ def phase_titles(paths: Sequence[str]) -> list[str]:
 
 
 def _explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) -> list[str]:
-    """Say what the settings mean, and where the platform's order may differ from that of [ranking]."""
+    """Return what the settings mean, and where the platform's order may differ from that of [ranking]."""
     lines = [
         "The score is the first column of [ranking], the others are extra results columns; each path is that of a "
         "number in metrics.json, and 'desc' means that higher is better.",
@@ -366,7 +366,7 @@ def _explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) -
 
 
 def _explain(challenge: Challenge, support: _SupportRequest, settings: _PhaseSettings) -> list[str]:
-    """Say what to know of the whole phase."""
+    """Return what to know of the whole phase."""
     rules, ranked_only = challenge.submission, challenge.publish.metrics == "ranked"
     lines = [
         *_explain_settings(ranking_of(challenge), settings.scoring_method_choice, ranked_only=ranked_only),

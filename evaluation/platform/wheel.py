@@ -1,4 +1,4 @@
-"""The program as a wheel, made of the files that run now: what a kit hands to participants.
+"""The program as a wheel, built from the files that run now: what a kit hands to participants.
 
 No registry has the program, and its name there is free for anybody: participants install the file that they get.
 """
@@ -55,7 +55,7 @@ def _digest(content: bytes) -> str:
 
 
 def _metadata() -> str:
-    """Return the metadata of the wheel: that of the installed program, or made of pyproject.toml in a clone."""
+    """Return the metadata of the wheel: that of the installed program, or built from pyproject.toml in a clone."""
     if _PROJECT.is_file():
         return _metadata_of(tomllib.loads(_PROJECT.read_text("utf-8"))["project"])
     try:

@@ -66,7 +66,7 @@ def difference_figure(
 
 
 def tabulate(figure: Figure) -> Table:
-    """List the marks of a plot in a table, for readers who cannot see the plot; columns without a text are left out."""
+    """List the marks of a plot in a table, for readers who cannot see the plot; columns without a text are omitted."""
     marks = []
     for one in figure.series:
         for dot in (dot for dot in one.dots if dot.y is not None):
@@ -176,7 +176,7 @@ def _draw_figure(figure: Figure) -> Drawing:
 
 
 def _name_on_line(text: str, limit: int = 40) -> str:
-    """A name on one line, cut when long. matplotlib leaves out labels that begin with a line."""
+    """A name on one line, cut when long. matplotlib omits labels that begin with a line."""
     line = " ".join(visible(text).split())
     if len(line) > limit:
         line = f"{line[: limit * 2 // 3 - 1]}…{line[-(limit // 3) :]}"
@@ -184,7 +184,7 @@ def _name_on_line(text: str, limit: int = 40) -> str:
 
 
 def _draw_series(axes: Axes, figure: Figure, index: int, names: tuple[Sequence[str], Sequence[str]]) -> None:
-    """Draw the dots of a series. Names stand at their numbers on the axis; a dot without y is a gap in a line."""
+    """Draw the dots of a series. Names are at their numbers on the axis; a dot without y is a gap in a line."""
     import numpy as np
 
     one, turn = figure.series[index], -1 if figure.horizontal else 1

@@ -48,7 +48,7 @@ OTHER_DOCUMENTS: Mapping[str, Callable[[Mapping[str, Any]], Page]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Names the files that pictures need beside a result: the challenge and the submission.
+    """Names the files that pictures need next to a result: the challenge and the submission.
 
     images    folder with the images of the cases; None: in the folder of the challenge
     overlays  folder that gets an overlay of every case
@@ -69,12 +69,12 @@ def page_of_results(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Page:
-    """The page of what lies in a folder: metrics.json, leaderboard.json, audit.json or sensitivity.json.
+    """The page of what is in a folder: metrics.json, leaderboard.json, audit.json or sensitivity.json.
 
     sources  of pictures and costs of errors, for a metrics.json
     public   only what metrics.json holds, and of that what may be published
     challenge  folder of its rules, for a public page: what [publish] lets participants read, and the order of the
-             classes; without it details.json beside the result tells the order
+             classes; without it details.json next to the result tells the order
 
     Raises WrongUsage for files that are not what they should be, and what ``illustrate_cases`` raises.
     """
@@ -184,7 +184,7 @@ def check_image_folder(challenge: Challenge, folder: Path, images: Path) -> None
 
 
 def document_in(folder: Path) -> str:
-    """The name of the document that a folder has a page of; metrics.json if there is none."""
+    """The name of the document that a folder has a page of; metrics.json if missing."""
     return next((name for name in ("metrics.json", *OTHER_DOCUMENTS) if (folder / name).is_file()), "metrics.json")
 
 
@@ -208,7 +208,7 @@ def reading(name: str) -> Iterator[None]:
 
 
 def read_result(folder: Path) -> ResultDocuments:
-    """metrics.json, and details.json if it lies beside it."""
+    """metrics.json, and details.json if it is next to it."""
     metrics = read_metrics(folder / "metrics.json", where="'metrics.json'")
     if not (folder / "details.json").is_file():
         return ResultDocuments(metrics)

@@ -88,7 +88,7 @@ def _load_environment() -> Environment:
 
 
 def _compact(text: str) -> str:
-    """Leave out the indentation, the empty lines and the lines of comments of a script or style sheet.
+    """Omit the indentation, the empty lines and the lines of comments of a script or style sheet.
 
     >>> _compact("{\\n  // why\\n\\n  a();\\n}")
     '{\\na();\\n}'
@@ -101,7 +101,7 @@ def _compact(text: str) -> str:
 
 
 def _security_policy(scripts: Iterable[str]) -> str:
-    """Make a Content-Security-Policy that allows no request and no script but these."""
+    """Create a Content-Security-Policy that allows no request and no script but these."""
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     allowed = " ".join(f"'sha256-{one}'" for one in hashes)
     return (

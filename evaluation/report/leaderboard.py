@@ -41,7 +41,7 @@ def leaderboard_page(
     details: Mapping[str, ResultDocuments] | None = None,
     title: str = "",
 ) -> page.Page:
-    """Make the page of the content of a leaderboard.json.
+    """Create the page of the content of a leaderboard.json.
 
     audit    the content of an audit.json of the same challenge: the ranks under other rules
     results  the content of the metrics.json of teams, by name: all their scores side by side
@@ -80,7 +80,7 @@ def _plots(
 
 
 def folded_sections(document: Document, audit: Document | None = None) -> list[page.Section]:
-    """Make the sections that stand behind the ranking, each closed at first."""
+    """Create the sections that are behind the ranking, each closed at first."""
     sections = []
     if document["teams"]:
         sections = [
@@ -103,7 +103,7 @@ def _column_titles(document: Document) -> list[str]:
 
 
 def _labelled(document: Document, limit: int) -> list[tuple[str, Document]]:
-    """Give the first teams the names that stand beside plots."""
+    """Return the first teams the names that are next to plots."""
     names = tables.label_teams([team["name"] for team in document["teams"]])
     return list(zip(names[:limit], document["teams"][:limit], strict=True))
 
@@ -124,7 +124,7 @@ def ranking_section(document: Document) -> page.Section:
 
 
 def _subtask_section(document: Document) -> list[page.Section]:
-    """Show the ranks by the columns of each subtask alone, beside the rank by all of them."""
+    """Show the ranks by the columns of each subtask alone, next to the rank by all of them."""
     subtasks = document.get("subtasks", ())
     if not subtasks:
         return []
@@ -199,7 +199,7 @@ def facts_table(document: Document) -> page.Block:
 
 
 def board_table(document: Document) -> page.Table:
-    """List all teams with their values and ranks; the scores stand beside the names, so that a phone shows them."""
+    """List all teams with their values and ranks; the scores are next to the names, so that a phone shows them."""
     teams, shown_only = document["teams"], document.get("shown", ())
     help, titles = {"team": "with its rank; “=”: shared"}, _column_titles(document)
     for column, title in zip(document["columns"], titles, strict=True):
@@ -267,7 +267,7 @@ def _floor_table(floors: Sequence[Document], below: Sequence[Document]) -> page.
 
 
 def standing_of(document: Document, name: str) -> list[page.Block]:
-    """Say the rank of one entry in words, and show its ranked scores beside the best of all teams."""
+    """Return the rank of one entry in words, and show its ranked scores next to the best of all teams."""
     teams = document["teams"]
     entry = next(entry for entry in (*teams, *document.get("shown", ())) if entry["name"] == name)
     words = "This entry is shown and not ranked"
@@ -294,12 +294,13 @@ def standing_of(document: Document, name: str) -> list[page.Block]:
 
 
 def why_behind(document: Document, name: str) -> list[str]:
-    """Say the rank of a team, and in which columns it is behind whom. Raises WrongUsage for a name without a rank."""
+    """Return the rank of a team, and in which columns it is behind whom. Raises WrongUsage for a name without a
+    rank."""
     return standing_in_words(document, name, _column_titles(document))
 
 
 def _rank_figure(document: Document) -> page.Figure:
-    """Draw in which share of the bootstrap samples each team has each rank, beside its published rank."""
+    """Draw in which share of the bootstrap samples each team has each rank, next to its published rank."""
     teams = _labelled(document, RANKS_UP_TO)
     drawn = [
         (label, entry["place"], entry["share"])
@@ -359,7 +360,7 @@ def _difference_section(document: Document) -> page.Section:
 
 
 def _text_section(anchor: str, title: str, words: str) -> page.Section:
-    """Make a section that only says why nothing is known."""
+    """Create a section that only says why nothing is known."""
     return page.Section(anchor, title, (page.Text((words,)),))
 
 
@@ -392,7 +393,7 @@ DISTRIBUTIONS = {
 
 
 def _describe_test(tested: Document, title: str, kind: str) -> str:
-    """Say in a sentence what was tested in a column."""
+    """Return in a sentence what was tested in a column."""
     teams = len(tested["teams"])
     better = [team["better_than"] for team in tested["teams"]]
     apart = sum(teams_behind if isinstance(teams_behind, int) else len(teams_behind) for teams_behind in better)
@@ -596,7 +597,7 @@ def _common_section(document: Document) -> list[page.Section]:
 
 
 def _ahead_cell(by: str, measure: Document) -> page.Cell:
-    """Say which team of a pair is ahead and by how much, or that the number of matched nuclei decides."""
+    """Return which team of a pair is ahead and by how much, or that the number of matched nuclei decides."""
     ahead = "neither" if measure["ahead"] is None else tables.write_name(measure["ahead"])
     if by == "matched":
         return page.Cell(ahead, f"{ahead}: matched more" if measure["ahead"] else "neither: matched as many")

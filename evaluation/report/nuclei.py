@@ -80,7 +80,7 @@ def _disc_iou(area: Float64 | np.float64) -> Float64:
 
 
 def size_section(nuclei: NucleusTable) -> Section:
-    """How many nuclei of each size are matched, and how well, beside what a pixel costs at that size."""
+    """How many nuclei of each size are matched, and how well, next to what a pixel costs at that size."""
     lead = (
         "A pixel costs a small nucleus more than a large one. The disc of the same area that is drawn one pixel too "
         "small all around has the IoU that a pixel costs: a median above it loses by its size, one below it by more."
@@ -177,7 +177,7 @@ def roc_section(result: ResultDocuments, counts: Sequence[MatchCounts]) -> list[
 
 
 def _curve_series(curves: Mapping[str, Iterable[tuple[float, float]]]) -> list[Series]:
-    """Make a line of each curve; a curve is a list of points, by its name."""
+    """Create a line of each curve; a curve is a list of points, by its name."""
     return [
         Series(name, [Dot(*point) for point in points], series_colour(index), "lines")
         for index, (name, points) in enumerate(curves.items())

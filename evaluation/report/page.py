@@ -2,7 +2,7 @@
 
 Builders (of a submission, a leaderboard, an audit, a sensitivity study) make a ``Page`` from documents such as
 metrics.json, with the findings first and the method last; ``html.py`` and ``terminal.py`` draw it. Texts are plain and
-are escaped where they are drawn.
+are escaped if they are drawn.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Text:
 class Tile:
     """A headline number, such as detection F1 with its interval.
 
-    value   as it stands in the JSON; None: undefined, and ``detail`` says why
-    path    of the value in metrics.json, if it stands there
+    value   as it is in the JSON; None: undefined, and ``detail`` says why
+    path    of the value in metrics.json, if it is there
     detail  a line below: the interval, the unit, the reason
     """
 
@@ -165,7 +165,7 @@ class Widget:
     """Nuclei to look through, with the anchor "browser"; ``templates/browser.html.j2`` and ``.js`` draw them.
 
     words  what a terminal shows instead
-    note   what is left out
+    note   what is omitted
     """
 
     data: Mapping[str, Any]
@@ -191,7 +191,7 @@ class Section:
 class Page:
     """A report.
 
-    facts   names and values that identify it: challenge, version, hash, software; they stand at the end
+    facts   names and values that identify it: challenge, version, hash, software; they are at the end
     pages   texts and relative URLs of the pages around it, if it is one of a folder
     teams   their names: one of them can be highlighted in all tables
     links   relative URLs of the pages of teams, by name; tables of teams lead to them

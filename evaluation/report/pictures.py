@@ -53,7 +53,7 @@ class Window:
 
     @classmethod
     def around(cls, box: tuple[int, int, int, int], shape_yx: tuple[int, int], side_px: int) -> Self:
-        """A square around a box (y0, x0, y1, x1) with as much again beside it; at the border it moves into the image.
+        """A square around a box (y0, x0, y1, x1) with as much again next to it; at the border it moves into the image.
 
         >>> Window.around((0, 90, 20, 100), (100, 120), 60)
         Window(y0=0, x0=60, y1=60, x1=120, step=1, webp=b'')
@@ -155,7 +155,7 @@ def scene_of(judged: JudgedCase, image: Path | None, pixels: int) -> Scene:
 
 
 def scene_rows(judged: JudgedCase) -> tuple[Int64, Int64]:
-    """Reference and prediction of each row of objects.csv, -1 for none: matched, missed, then spurious nuclei."""
+    """Reference and prediction of each row of objects.csv, -1 for none: matched, missed, then false positives."""
     pairs = next(iter(judged.matched.matches.values()))
     sides = (judged.matched.reference.instances, judged.matched.prediction)
     matched = (pairs.reference_index.astype(np.int64), pairs.prediction_index.astype(np.int64))
@@ -173,7 +173,8 @@ def scene_rows(judged: JudgedCase) -> tuple[Int64, Int64]:
 
 
 def _choose_windows(judged: JudgedCase, rows: tuple[Int64, Int64], pixels: int) -> tuple[list[Window], bool]:
-    """The whole case if it has no more than ``pixels``, or half as fine; else windows around the worst mistakes."""
+    """The whole case if it has no more than ``pixels``, or half as fine; otherwise windows around the worst
+    mistakes."""
     height, width = judged.matched.case.shape_yx
     for step in (1, 2):
         if height * width <= pixels * step**2:
@@ -263,8 +264,8 @@ FOLDER = "images"  # of a challenge
 def find_images(challenge: Challenge, folder: Path, images: Path | None = None) -> dict[str, Path]:
     """The image of each case that has one: ``<case>.svs``, ``.tif``, ``.tiff`` or ``.png``.
 
-    It lies in ``images`` or in the folder of its group there; where that is not given, in the folder ``images`` of the
-    challenge, or beside the files of the reference. These are never taken for images.
+    It is in ``images`` or in the folder of its group there; where that is not given, in the folder ``images`` of the
+    challenge, or next to the files of the reference. These are never taken for images.
     """
     top = folder / FOLDER if images is None else images
     paths = {}
@@ -471,7 +472,7 @@ PIXELS = 20_000_000  # of all cases together that a page may show: some 4 MB
 class SecondPass:
     """Holds what the second pass over a submission found.
 
-    scenes     by name, of the cases that were asked for
+    scenes     by name, of the cases that were requested
     errors     of every case
     files      overlays that were written
     """
@@ -501,7 +502,7 @@ def illustrate_cases(
 
     challenge  other rules for the same cases and files than those of challenge.toml
     drawn      names of cases whose scenes are wanted, the most wanted first; PIXELS are shared among them
-    images     where the images of the cases lie; None: see ``find_images``
+    images     where the images of the cases are; None: see ``find_images``
     overlays   where the overlays of every case are written; None: nowhere
 
     Raises what ``score_submission`` raises. Workers never change a byte.

@@ -145,7 +145,7 @@ class _LogLinearFit(NamedTuple):
 def log_linear_fit(iou: Float64, distance_px: Float64) -> _LogLinearFit | None:
     """Fit a log-linear regression of distances on IoU, each (N,); None for fewer than three pairs, or one IoU alone.
 
-    Pairs with a distance of 0 have no logarithm and are left out.
+    Pairs with a distance of 0 have no logarithm and are omitted.
 
     >>> log_linear_fit(np.array([0.0, 0.5, 1.0, 1.0]), np.exp([2.0, 1.0, 0.0, -np.inf])).slope.round(6).item()
     -2.0

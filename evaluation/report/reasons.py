@@ -71,7 +71,7 @@ def _distance(row: _Row, place: tuple[float, float]) -> float:
 
 
 def _reason_of(row: _Row, rows: Sequence[_Row], rule: Mapping[str, Any], place: tuple[float, float] | None) -> str:
-    """Make the paragraph of a row of objects.csv."""
+    """Create the paragraph of a row of objects.csv."""
     outcome = {"missed": "a false negative", "spurious": "a false positive"}.get(row["outcome"], "matched")
     side, other = ("reference", "prediction")[:: -1 if row["outcome"] == "spurious" else 1]
     where = f" at row {float(row['row']):.1f}, column {float(row['column']):.1f}" if row["row"] else ""
@@ -118,7 +118,8 @@ def rule_in_words(rule: Mapping[str, Any]) -> str:
 
 
 def _lacking(row: _Row, found: _Row | None, rule: Mapping[str, Any], side: str, iou: float, distance: float) -> str:
-    """Say what the best candidate lacks; nothing if it fulfils the rule, so that only its other match is the reason."""
+    """Return what the best candidate lacks; nothing if it fulfils the rule, so that only its other match is the
+    reason."""
     lacking = []
     threshold, radius = rule.get("threshold"), rule.get("radius_px")
     if threshold is not None and iou <= threshold:
@@ -135,7 +136,7 @@ def _lacking(row: _Row, found: _Row | None, rule: Mapping[str, Any], side: str, 
 
 
 def columns_lost(document: Mapping[str, Any], name: str, titles: Sequence[str]) -> list[str]:
-    """Say for each column in which a team is not first who is ahead, by how much, with p and n.
+    """Return for each column in which a team is not first who is ahead, by how much, with p and n.
 
     titles  of the columns
     """
@@ -145,7 +146,7 @@ def columns_lost(document: Mapping[str, Any], name: str, titles: Sequence[str]) 
 
 
 def standing_in_words(document: Mapping[str, Any], name: str, titles: Sequence[str]) -> list[str]:
-    """Say the rank of a team and where it lost it. Raises WrongUsage for a name that is not ranked."""
+    """Return the rank of a team and where it lost it. Raises WrongUsage for a name that is not ranked."""
     names = [team["name"] for team in document["teams"]]
     if name not in names:
         raise _not_in_result("--team", name, names)
@@ -177,7 +178,7 @@ def _columns_lost(
 
 
 def _lost_to(column: Mapping[str, Any], index: int, own: Mapping[str, Any], other: Mapping[str, Any], kind: str) -> str:
-    """Say by how much a team is behind another, with the p-value of the declared test where it is known."""
+    """Return by how much a team is behind another, with the p-value of the declared test if it is known."""
     values = [team["columns"][index]["value"] for team in (own, other)]
     words = f"{quote(other['name'])} by {abs(values[0] - values[1]):.4f}"
     names = {own["name"], other["name"]}

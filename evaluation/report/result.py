@@ -74,7 +74,7 @@ class ResultDocuments:
     order: tuple[str, ...] = ()
 
     def has(self, path: str) -> bool:
-        """Whether a metric, a path without aggregation, is in metrics.json."""
+        """Return whether a metric, a path without aggregation, is in metrics.json."""
         return isinstance(node_at(self.metrics, path), Mapping)
 
     def value(self, path: str) -> float | None:
@@ -113,7 +113,7 @@ class ResultDocuments:
 
     @cached_property
     def main(self) -> str:
-        """The aggregation of the challenge: its unit; else that of the intervals or of the ranked columns."""
+        """The aggregation of the challenge: its unit; otherwise that of the intervals or of the ranked columns."""
         if self.details is not None:
             return OF_UNIT[self.rules["aggregation"]["unit"]]
         for part in ("confidence_intervals", "leaderboard"):
@@ -173,7 +173,7 @@ class ResultDocuments:
 
     @property
     def are_grouped(self) -> bool:
-        """Whether groups are more than single cases."""
+        """Return whether groups are more than single cases."""
         return len(self.groups) < len(self.cases)
 
 
@@ -182,7 +182,7 @@ def node_at(tree: Document, path: str) -> Any:
 
 
 def _number_at(tree: Document, path: str) -> float | None:
-    """The number as it stands in the document; None if it is null or not there."""
+    """The number as it is in the document; None if it is null or not there."""
     node = node_at(tree, path)
     return node if isinstance(node, int | float) else None
 
@@ -192,7 +192,7 @@ def reason_in_words(reason: str) -> str:
 
 
 def is_lower_better(path: str) -> bool:
-    """Whether a smaller value of a metric is the better one: distances, errors, splits and merges.
+    """Return whether a smaller value of a metric is the better one: distances, errors, splits and merges.
 
     >>> is_lower_better("segmentation.hausdorff95_px_class_mean"), is_lower_better("detection.f1")
     (True, False)

@@ -80,7 +80,7 @@ COMPARED: Mapping[str, str] = {  # what a comparison shows, in the field's words
 
 @dataclass(frozen=True, slots=True)
 class _ShownScore:
-    """A value as it stands in metrics.json, its interval, and why there is none."""
+    """A value as it is in metrics.json, its interval, and why there is none."""
 
     value: float | None
     ends: tuple[float, float] | None
@@ -90,7 +90,7 @@ class _ShownScore:
         return self.text()
 
     def text(self, digits: int = 3) -> str:
-        """As tables show it: "0.500 (0.250 to 0.750)", which breaks before the bracket where it is narrow.
+        """As tables show it: "0.500 (0.250 to 0.750)", which breaks before the bracket if it is narrow.
 
         >>> _ShownScore(0.5, (0.25, 0.75), "").text(4).split(), str(_ShownScore(None, None, "no-instances"))
         (['0.5000', '(0.250', 'to', '0.750)'], '– (no instances)')
@@ -141,7 +141,7 @@ def _score_of(result: ResultDocuments, path: str) -> _ShownScore:
 
 
 def _about_distances(rows: Sequence[SkillRow]) -> str:
-    """Say what an image without a matched nucleus costs, if a row is a distance of matched nuclei."""
+    """Return what an image without a matched nucleus costs, if a row is a distance of matched nuclei."""
     return NOTE_ON_DISTANCES if any(row.path == "segmentation.hausdorff_px" for row in rows) else ""
 
 
@@ -219,7 +219,7 @@ TEAMS_UP_TO = 200  # that are shown side by side: reading the results of thousan
 def read_results(folder: Path, document: Document) -> dict[str, Document]:
     """The metrics.json of teams, by name, as ``leaderboard`` keeps them: ``results/<team>/metrics.json``.
 
-    Of more than ``TEAMS_UP_TO`` teams those in front are read. Left out are teams without one, and results of other
+    Of more than ``TEAMS_UP_TO`` teams those in front are read. Omitted are teams without one, and results of other
     rules or cases than those of the leaderboard.
     """
     names = [team["name"] for team in (*document["teams"][:TEAMS_UP_TO], *document.get("shown", ()))]
@@ -241,7 +241,7 @@ def results_in(files: Mapping[str, Path], document: Document) -> dict[str, Docum
 
 
 def main_of(document: Document, result: ResultDocuments) -> str:
-    """Choose the aggregation of the first ranked column, else that of a result."""
+    """Choose the aggregation of the first ranked column, otherwise that of a result."""
     path = document["columns"][0]["path"]
     return next((name for name in WORDS_OF_AGGREGATIONS if path.endswith(f".{name}")), result.main)
 

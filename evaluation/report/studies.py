@@ -110,7 +110,7 @@ def _border_section(conditions: Sequence[Document]) -> Section:
 
 
 def _method_section(document: Document) -> Section:
-    """List what was varied and who is first under each value, who is not ranked, and what is left out."""
+    """List what was varied and who is first under each value, who is not ranked, and what is omitted."""
     rows: list[list[Value]] = []
     for dimension in document["dimensions"]:
         alike: dict[str, list[Document]] = {}
@@ -194,7 +194,7 @@ def _change_in(stratum: Document, change: str) -> Document:
 
 
 def _spread_cell(stratum: Document, change: str, measure: str) -> Cell:
-    """Show the median of a measure under a change, and its 10 % and 90 % quantiles."""
+    """Show the median of a measure under a change, and its 10% and 90% quantiles."""
     spread = _change_in(stratum, change)["measures"][measure]
     if spread["median"] is None:
         return Cell(None)
@@ -261,7 +261,7 @@ def _number_section(document: Document) -> Section:
 
 
 def _definition_section(document: Document) -> Section:
-    """Say how everything was computed, and of how many nuclei."""
+    """Return how everything was computed, and of how many nuclei."""
     sizes = (
         f"{counted(document['nuclei'], 'nucleus', 'nuclei')} in {counted(document['cases'], 'case')}, "
         f"{document['empty_cases']:,} of them without nuclei. "

@@ -70,7 +70,7 @@ class ReadResult:
 def submission_page(read: ReadResult, *, title: str = "Result of a submission", standing: Sequence[Block] = ()) -> Page:
     """The report of one result. ``standing``: its rank on a leaderboard (``standing_of``), which comes first.
 
-    What stands below the nuclei is folded.
+    What is below the nuclei is folded.
 
     KeyError, TypeError, ValueError and IndexError mean that a document is not of the form that ``score`` writes.
     """
@@ -295,7 +295,7 @@ def _scores_section(result: ResultDocuments) -> list[Section]:
 
 
 def _undefined_section(result: ResultDocuments) -> list[Section]:
-    """Why numbers are null, and how many units were left out of means or penalised."""
+    """Why numbers are null, and how many units were excluded from means or penalised."""
     reasons = [path for path, _ in leaves_of(result.metrics["undefined"])]
     if result.details is None and not reasons:
         return []
@@ -310,7 +310,7 @@ def _undefined_section(result: ResultDocuments) -> list[Section]:
 
 
 def _mean_blocks(result: ResultDocuments) -> list[Block]:
-    """How many units entered means, where some did not or were penalised, and what else was left out."""
+    """How many units entered means, where some did not or were penalised, and what else was omitted."""
     assert result.details is not None
     means = result.details["means"][result.rule]
     rows = [
@@ -376,14 +376,14 @@ def worst_first(result: ResultDocuments) -> list[Unit]:
 
 
 def _badness(score: str, value: float | None, name: str) -> tuple[bool, float, str]:
-    """Make a sort key that puts the worst value of a score first, and undefined values last."""
+    """Create a sort key that puts the worst value of a score first, and undefined values last."""
     if value is None:
         return True, 0.0, name
     return False, -value if is_lower_better(score) else value, name
 
 
 def highest_and_lowest(what: str, values: Mapping[str, float | None]) -> str:
-    """Who has the highest and who the lowest value, in a sentence; nothing where all are the same."""
+    """Who has the highest and who the lowest value, in a sentence; nothing if all are the same."""
     known = sorted((value, name) for name, value in values.items() if value is not None)
     if not known or known[0][0] == known[-1][0]:
         return ""
@@ -392,13 +392,14 @@ def highest_and_lowest(what: str, values: Mapping[str, float | None]) -> str:
 
 
 def main_score(result: ResultDocuments) -> str:
-    """The score that cases are sorted by: PQ, with classes or without, else detection F1, else the error of counts."""
+    """The score that cases are sorted by: PQ, with classes or without, otherwise detection F1, otherwise the error
+    of counts."""
     known = ("panoptic.pq", WITHOUT_CLASSES, "detection.f1", "counting.mean_absolute_error")
     return next((path for path in known if result.has(path)), next(iter(result.paths), ""))
 
 
 def _case_section(result: ResultDocuments) -> list[Section]:
-    """The table of cases, each of which leads to its nuclei in the browser, if the page has one; and of patients."""
+    """The table of cases, each leads to its nuclei in the browser, if the page has one; and of patients."""
     cases, title, patients = worst_first(result), metric_title(main_score(result)), ["patient"] * result.are_grouped
     if not cases:
         return []
@@ -453,7 +454,7 @@ def comparison_page(
     about_classes: Sequence[str] = (),
     differences: Table | None = None,
 ) -> Page:
-    """Make the page of ``compare``: the scores of the models, the images, and folded below whatever else is known.
+    """Create the page of ``compare``: the scores of the models, the images, and folded below whatever else is known.
 
     results  of each model, with details.json
     board    the content of leaderboard.json, if several models are ranked

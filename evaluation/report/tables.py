@@ -49,7 +49,7 @@ def table_of(
     note: str = "",
     sortable: bool = True,
 ) -> Table:
-    """Tabulate the first records; ``rest`` ("teams of leaderboard.json") names those that are left out.
+    """Tabulate the first records; ``rest`` ("teams of leaderboard.json") names those that are omitted.
 
     columns   keys of records, which ``FIELDS`` says how to show; or titles, where records are rows
 
@@ -104,7 +104,7 @@ def _in_cell(value: Any) -> Value:
 
 
 def leaf_table(anchor: str, caption: str, document: Mapping[str, Any], *, note: str = "") -> Table:
-    """List all values of a document, a row for each path; values that are null or empty are left out."""
+    """List all values of a document, a row for each path; values that are null or empty are omitted."""
     rows = []
     for path, value in leaves_of(document):
         if value is not None and value not in ([], ()):
@@ -123,7 +123,7 @@ def leaves_of(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def _in_toml(value: object) -> str:
-    """A value as it would stand in challenge.toml.
+    """A value as it would be in challenge.toml.
 
     >>> _in_toml(True), _in_toml(0.05), _in_toml("min"), _in_toml([1, 2.5])
     ('true', '0.05', 'min', '1, 2.5')
@@ -142,7 +142,7 @@ def share_cell(share: tuple[int, int]) -> Cell:
 
 
 def decimal_cell(value: float | None, text: str = "{}") -> Cell:
-    """A score with four decimals; ``text`` says what else stands beside it."""
+    """A score with four decimals; ``text`` says what else is next to it."""
     return Cell(value, text.format(decimal(value)))
 
 
@@ -176,7 +176,7 @@ def in_percent(share: float) -> Value:
 def bar_cell(
     value: float | None, text: str = "", ends: tuple[float, float] | None = None, *, is_bar: bool = True
 ) -> Cell:
-    """A score with a bar, if it lies in 0…1 and higher is better."""
+    """A score with a bar, if it is in 0…1 and higher is better."""
     if value is None or not is_bar or not 0 <= value <= 1:
         return Cell(value, text)
     low, high = ends or (value, value)
@@ -194,7 +194,7 @@ def show_rest(number: int, limit: int, what: str, *, before: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ShownField:
-    """Says how tables show a key of a document: the title of its column, and how a cell is made of a value."""
+    """Says how tables show a key of a document: the title of its column, and how a cell is built from a value."""
 
     title: str
     make: Callable[[Any], Value] = _in_cell
@@ -239,7 +239,7 @@ def visible(text: str) -> str:
 
 
 def isolated(text: str, before: str = "\u2068", after: str = "\u2069") -> str:
-    """Put marks around words from right to left, which else would move the numbers beside them.
+    """Put marks around words from right to left, which else would move the numbers next to them.
 
     >>> isolated("שלום 0.5, b 0.7", "<", ">")
     '<שלום> 0.5, b 0.7'
@@ -288,7 +288,7 @@ def shown_value(value: float | int | str, digits: int | None = None) -> str:
 
 
 def shown_number(value: float | str | None) -> str:
-    """A number as it stands in the JSON; a text as it is.
+    """A number as it is in the JSON; a text as it is.
 
     >>> shown_number(0.25), shown_number(12.0), shown_number(None)
     ('0.25', '12', 'undefined')
@@ -338,7 +338,7 @@ LABEL_UP_TO = 20  # characters of a name beside a plot
 
 
 def label_teams(names: Sequence[str]) -> list[str]:
-    """Names that fit beside a plot, all different, so that no two teams share a row.
+    """Names that fit next to a plot, all different, so that no two teams share a row.
 
     >>> label_teams(["finder", "a" * 98, "a" * 99])
     ['finder', 'aaaaaaaaaaaaa…aaaaaaa #1', 'aaaaaaaaaaaaa…aaaaaaa #2']

@@ -1,6 +1,6 @@
 """Windows of the image of a case, for pictures: SVS and TIFF (by tiles or strips) and PNG.
 
-The images are the organiser's own, or the participant's own, and no score is made of them; so tifffile decodes them,
+The images are the organiser's own, or the participant's own, and no score is built from them; so tifffile decodes them,
 with all compressions that imagecodecs knows. Sizes are bounded before memory is taken all the same.
 """
 
@@ -39,7 +39,7 @@ class Tissue:
     """An open image.
 
     shape_yx  its full size, px
-    pixels    reads rows y0 to y1 - 1 and columns x0 to x1 - 1, which lie inside the image, uint8 (h, w, 3)
+    pixels    reads rows y0 to y1 - 1 and columns x0 to x1 - 1, which are inside the image, uint8 (h, w, 3)
     """
 
     path: Path
@@ -164,7 +164,7 @@ class _TissuePage:
             raise _too_large_tissue(self.path, f"a strip or tile of {' x '.join(map(str, self.segment_yx))} px")
 
     def pixels(self, y0: int, x0: int, y1: int, x1: int) -> Rgb:
-        """A window; only the strips or tiles under it are decoded. What a file leaves out is white."""
+        """A window; only the strips or tiles under it are decoded. What a file omits is white."""
         with _tissue_damage_told(self.path):
             page, (down, across) = self.page, self.segment_yx
             planes = page.samplesperpixel if page.planarconfig == SEPARATE_PLANES else 1

@@ -60,7 +60,7 @@ def count_error_kinds(case: MatchedCase, counts: MatchCounts, kinds: ErrorKinds,
 def error_costs(challenge: Challenge, cases: Iterable[CaseErrors]) -> dict[str, Any]:
     """What each kind of error costs the headline scores of a challenge in its unit of aggregation, as tables for JSON.
 
-    ``as_is`` holds the scores by their paths in metrics.json, ``kinds`` for each kind its nuclei and what each score
+    ``as_is`` contains the scores by their paths in metrics.json, ``kinds`` for each kind its nuclei and what each score
     would gain, None if it is undefined. Gains do not add up to what is missing from 1: errors hide each other.
     """
     ordered = sorted(cases, key=lambda errors: (errors.case.group, errors.case.name))

@@ -25,7 +25,7 @@ CLUSTER_TASKS = 8  # at least, where a cluster has not started its workers yet
 
 
 class ExecutorPool(Pool):
-    """The workers behind an executor. Raises WorkersLost where they are gone, or run another program."""
+    """The workers behind an executor. Raises WorkersLost if they are gone, or run another program."""
 
     name = "a worker"
 
@@ -147,7 +147,8 @@ class _Watch:
         self.reported = 0.0
 
     def has_workers(self) -> bool:
-        """Whether there are workers now. Raises WorkersLost: no-cluster, for the scheduler, or after all waiting."""
+        """Return whether there are workers now. Raises WorkersLost: no-cluster, for the scheduler, or after all
+        waiting."""
         try:
             threads = self.client.nthreads() if self.client.status == "running" else None
         except OSError:

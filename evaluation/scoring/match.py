@@ -67,7 +67,8 @@ class CaseSides:
 
     @property
     def is_plain(self) -> bool:
-        """Whether both sides are small and have pixels, nothing is ignored, and no predictions overlap each other."""
+        """Return whether both sides are small and have pixels, nothing is ignored, and no predictions overlap each
+        other."""
         reference, prediction = self.reference, self.prediction
         if prediction is None or reference.class_counts is not None or self.predicted_counts is not None:
             return False
@@ -222,11 +223,11 @@ class _PartTakers:
 
 
 def _part_takers(challenge: Challenge, sides: Sides) -> _PartTakers:
-    """Tell which predictions take part in matching. All do without ``submission.duplicates``.
+    """Return which predictions take part in matching. All do without ``submission.duplicates``.
 
     Two that match two different nuclei of the reference are no duplicates: by an IoU above 1/2, under a rule with
     another condition by this rule, if each has such an IoU or its centroid inside the nucleus that it matches. So the
-    radius of a rule never makes two nuclei of a nucleus and its copy, and nuclei that lie close together are all found.
+    radius of a rule never makes two nuclei of a nucleus and its copy, and nuclei that are close together are all found.
     Points: by the first rule.
     """
     prediction, rules = sides.prediction, challenge.matching.rules
@@ -262,7 +263,8 @@ def _part_takers(challenge: Challenge, sides: Sides) -> _PartTakers:
 
 
 def _in_reach(rule: MatchingRule, sides: Sides) -> Bool:
-    """Tell which pairs of the table are within the radius or above the threshold of a rule that has one, bool (P,)."""
+    """Return which pairs of the table are within the radius or above the threshold of a rule that has one, bool
+    (P,)."""
     table = sides.table
     threshold = getattr(rule, "threshold", None)
     if threshold is not None or not isinstance(rule, RadiusRule):
@@ -284,7 +286,7 @@ def _twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int
 
 
 def _refuse_overlaps(challenge: Challenge, case: Case, reference: Instances, submitted: Instances) -> None:
-    """Raise ChallengeBroken or InputFault ("too-many-overlaps") if too many nuclei of a side lie on each other."""
+    """Raise ChallengeBroken or InputFault ("too-many-overlaps") if too many nuclei of a side overlap."""
     try:
         for side, by_reference in ((reference, True), (submitted, False)):
             refuse_overlaps(side, challenge.limits.overlaps_per_case, by_reference=by_reference)
@@ -296,7 +298,7 @@ def _refuse_overlaps(challenge: Challenge, case: Case, reference: Instances, sub
 
 
 def _too_many_overlaps(case: Case, prediction: Instances) -> Finding:
-    """Make the finding about predicted nuclei of which too many lie on each other."""
+    """Create the finding about predicted nuclei of which too many overlap."""
     deepest = int(cover_depth(prediction.run_start, prediction.run_stop).depth.max(initial=0))
     return fault("too-many-overlaps", f"case {quote(case.name)}", nuclei=len(prediction), deepest=deepest)
 
@@ -322,8 +324,8 @@ class SeenNuclei:
 def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: int, outside: int = 0) -> SeenNuclei:
     """Count the predicted nuclei of a case, for findings about the whole submission.
 
-    Where own duplicates change no score, they are not counted if so many lie on each other that it would take long.
-    Else raises InputFault for too many.
+    Where own duplicates change no score, they are not counted if so many overlap that it would take long.
+    Otherwise raises InputFault for too many.
     """
     changes = challenge.submission.duplicates != "keep"
     most = challenge.limits.overlaps_per_case
@@ -340,7 +342,7 @@ def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: 
 
 
 def suspicious_content(cases: Sequence[SeenNuclei]) -> list[Finding]:
-    """Warn of a submission that scores nothing with any reference: it has no nucleus, or all lie in one corner."""
+    """Warn of a submission that scores nothing with any reference: it has no nucleus, or all are in one corner."""
     nuclei, reach = sum(case.nuclei for case in cases), max((case.reach for case in cases), default=0)
     signs = (  # a wording, and the sign
         ("nothing", nuclei == 0 and len(cases) > 1),
@@ -375,7 +377,7 @@ def implausible_labels(instances: Instances, rules: FormatRules | None, where: s
 
 
 def end_in_8_bits(ids: Iterable[object]) -> bool:
-    """Tell whether ids may have been stored in 8 bits: the largest is 255, or hardly less."""
+    """Return whether ids may have been stored in 8 bits: the largest is 255, or hardly less."""
     return 250 <= max((number for number in ids if isinstance(number, int)), default=0) <= 255
 
 
@@ -420,5 +422,6 @@ def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> M
 
 
 def _blame(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
-    """Refuse a case with too many pairs; organisers are told if the reference alone has too many, else participants."""
+    """Refuse a case with too many pairs; organisers are told if the reference alone has too many, otherwise
+    participants."""
     return ChallengeBroken(to_organisers) if error.by_reference else InputFault(to_participants)

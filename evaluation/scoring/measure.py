@@ -56,7 +56,7 @@ def _matched_image(challenge: Challenge, case: MatchedCase) -> MatchedImage:
 
 
 def _too_costly(case: MatchedCase) -> InputFault:
-    """Return the refusal of a case in which too many objects lie far from all objects of the other side."""
+    """Return the refusal of a case in which too many objects are far from all objects of the other side."""
     where = f"case {quote(case.case.name)}, family 'objects'"
     return refused("case-too-costly", where, wording="too-many-distant", predictions=len(case.prediction))
 
@@ -159,6 +159,6 @@ def _keep_faults(
 
 
 def _ids_as_numbers(instances: Instances) -> Int64:
-    """Read the number in each id, which may stand behind a colon (``a.mat:7``), int64 (N,); -1 where there is none."""
+    """Read the number in each id, which may be behind a colon (``a.mat:7``), int64 (N,); -1 if missing."""
     ids = [str(source).rpartition(":")[2] for source in instances.source_id.tolist()]
     return np.array([int(text) if text.isdecimal() and len(text) < 19 else -1 for text in ids], np.int64)

@@ -72,8 +72,8 @@ class Pool(ABC):
 
     width          tasks that are worked on at once
     tries_again    a task whose worker was lost, or had no memory left, is worked on once more, when all others are done
-                   and nothing runs beside it: another one may have been the cause; a task whose file needs more memory
-                   than there is beside the others always is
+                   and nothing runs next to it: another one may have been the cause; a task whose file needs more memory
+                   than there is next to the others always is
     bytes_each     the memory that a worker has for a case; a task that needs more also has to wait for all others
     """
 
@@ -125,7 +125,7 @@ class Pool(ABC):
     name = "the only worker"
 
     def several(self) -> str:
-        """The words for a worker in messages where there may be several; "" if there is one."""
+        """The words for a worker in messages if there may be several; "" if there is one."""
         return ""
 
     @abstractmethod
@@ -180,7 +180,7 @@ class _Worker:
 
 
 def is_faster_shared(seconds: float, tasks: int, workers: int) -> bool:
-    """Whether workers save more time than it takes to start them, if each task takes so many seconds.
+    """Return whether workers save more time than it takes to start them, if each task takes so many seconds.
 
     >>> is_faster_shared(1.0, tasks=20, workers=2), is_faster_shared(1.0, tasks=1, workers=2)
     (True, False)
@@ -253,7 +253,7 @@ class ProcessPool(Pool):
         return answer
 
     def employ(self) -> None:
-        """Give every task that waits to a worker that does nothing, or to a new one."""
+        """Return every task that waits to a worker that does nothing, or to a new one."""
         width = 1 if self.alone in self.tasks else self.width
         if self.queue and not self.workers and memory_left().each < CASE_BYTES:  # no room for a case
             return
@@ -277,7 +277,7 @@ class ProcessPool(Pool):
                 self.dismiss(worker)
 
     def share(self, number: int) -> int | None:
-        """Bytes of memory for the decoder of a task, and as many for its answer; None: nothing runs beside it."""
+        """Bytes of memory for the decoder of a task, and as many for its answer; None: nothing runs next to it."""
         return None if number == self.alone or self.asked == 1 else self.memory_bytes // self.asked // 2
 
     def dismiss(self, worker: _Worker) -> None:

@@ -132,7 +132,7 @@ def write_rasterisation(
     """Write ``labels/<group>/<case>.tif``, ``instances.csv`` and ``rasterisation.json``.
 
     A label map has the numbers of the instances in instances.csv, 1…N. Where instances overlap (rule ``keep``) a
-    pixel can hold one number only, so the file gets a page for every layer of instances that do not overlap. Raises
+    pixel can contain one number only, so the file gets a page for every layer of instances that do not overlap. Raises
     WrongUsage ("too-large") for an image that the memory does not hold.
     """
     folder.mkdir(parents=True, exist_ok=True)

@@ -138,7 +138,7 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: Sequence
 
 
 class BegunFile:
-    """A file of a case, with the files that go with it, whose decoding has begun, or begins when it is asked for."""
+    """A file of a case, with the files that go with it, whose decoding has begun, or begins when it is requested."""
 
     def __init__(self, side: Side, case: Case, file: CaseFile) -> None:
         self.streams = ExitStack()
@@ -198,7 +198,7 @@ def seconds_for(cases: Sequence[Case]) -> int:
 
 
 def not_looked_at(where: str, done: int, number: int, what: str, *, slow: int = 0, seconds: int = 0) -> list[Finding]:
-    """Tell that files or cases were not decoded because earlier ones took too long; nothing if all were decoded.
+    """Report that files or cases were not decoded because earlier ones took too long; nothing if all were decoded.
 
     slow     how many files took too long
     seconds  that all files may take together, if they took more
@@ -220,7 +220,7 @@ def _where_of(case: Case, name: str) -> str:
 
 @dataclass
 class SharedCases:
-    """The annotations of each case in files that hold all cases.
+    """The annotations of each case in files that contain all cases.
 
     cases     annotations by name of the case; label images are runs already, which are small
     unknown   how many entries each image has that is no case
@@ -235,7 +235,7 @@ class SharedCases:
 
 
 def read_shared(side: Side, cases: Sequence[Case], files: Sequence[CaseFile]) -> SharedCases:
-    """Read the files that hold all cases: one, or one for each class."""
+    """Read the files that contain all cases: one, or one for each class."""
     keys = {side.rules.key_of(case): case for case in cases}
     shared, before = SharedCases(), seconds_of(side.owner)
     for index, file in enumerate(files):
@@ -283,7 +283,8 @@ def _add_shared_case(shared: SharedCases, name: str, collection: Collection) -> 
 class ReadPrediction:
     """The prediction of a case: its instances, its warnings, and the counts for warnings about the whole submission.
 
-    class_counts      nuclei of each class, int64 (C,), if its file holds nothing but their numbers; then there are no
+    class_counts      nuclei of each class, int64 (C,), if its file contains nothing but their numbers; then there are
+                      no
                       instances. None: they are counted from the instances
     """
 
@@ -296,7 +297,8 @@ class ReadPrediction:
 def begin_predictions(
     challenge: Challenge, files: SubmissionFiles, inputs: Sequence[tuple[Case, Annotations | Sequence[CaseFile] | None]]
 ) -> Generator[list[BegunFile]]:
-    """Yield the files of each case, whose decoding has begun: those of small cases together, else the first one."""
+    """Yield the files of each case, whose decoding has begun: those of small cases together, otherwise the first
+    one."""
     prepare_decoders(challenge)
     side = submission_side(challenge, files)
     cases = [(case, () if content is None or isinstance(content, Annotations) else content) for case, content in inputs]
@@ -411,7 +413,7 @@ def read_reference(
 
 
 def _without_regions(parts: list[Part], rules: FormatRules, where: str) -> tuple[list[Part], list[Finding]]:
-    """Leave out outlines that hold more than five others, where the rules of a side say so, and warn of them."""
+    """Omit outlines that contain more than five others, where the rules of a side say so, and warn of them."""
     if rules.value("regions") != "leave_out":
         return parts, []
     around = [outlines_around_others(part) if isinstance(part, Outlines) else None for part in parts]
@@ -449,7 +451,7 @@ def _numbered(outlines: Outlines) -> Outlines:
 
 
 def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[CaseFile, ...]:
-    """The files of the reference of a case, in the order of the classes. Raises InputFault if there are none."""
+    """The files of the reference of a case, in the order of the classes. Raises InputFault if missing."""
     rules = challenge.reference
 
     def existing(pattern: str, class_name: str = "") -> str | None:
@@ -471,7 +473,7 @@ def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[Cas
 
 
 def _is_there(folder: Path, name: str) -> bool:
-    """Whether the reference has a file. Raises InputFault if a folder does not let us look."""
+    """Return whether the reference has a file. Raises InputFault if a folder does not let us look."""
     try:
         return (folder / name).is_file()
     except OSError as error:
@@ -485,9 +487,9 @@ def _unreadable_file(name: str, error: OSError) -> InputFault:
 def _files_of_classes(challenge: Challenge, existing: Callable[[str], str | None]) -> list[tuple[str, int]]:
     """The reference files of a case, or of all cases, and the class of each, in the order of the classes.
 
-    existing  the file in whose name a class is spelled like this, None if there is none
+    existing  the file in whose name a class is spelled like this, None if missing
 
-    Lower case, upper case and capitals are tried beside the spelling of the challenge, as submissions may write them.
+    Lower case, upper case and capitals are tried next to the spelling of the challenge, as submissions may write them.
     Raises InputFault ("duplicate-file") for two files of a class: their nuclei would count twice.
     """
     if "{class}" not in challenge.reference.files:
@@ -507,7 +509,7 @@ def _files_of_classes(challenge: Challenge, existing: Callable[[str], str | None
 
 
 def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | None:
-    """The reference of all cases, if shared files hold it; every case must be in it. Raises InputFault."""
+    """The reference of all cases, if shared files contain it; every case must be in it. Raises InputFault."""
     rules = challenge.reference
     if not rules.is_shared:
         return None
@@ -521,7 +523,7 @@ def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | N
 
 
 def shared_reference_files(challenge: Challenge, folder: Path) -> list[CaseFile]:
-    """The file that holds the reference of all cases, or those of the classes. Raises InputFault."""
+    """The file that contains the reference of all cases, or those of the classes. Raises InputFault."""
     pattern = challenge.reference.files
     if "{class}" not in pattern:
         return [CaseFile(pattern, 0)]
@@ -563,7 +565,7 @@ def _check_class_probabilities(parts: Sequence[Part], where: str) -> None:
 
 
 def outside_image(outside: int, nuclei: int, case: Case, where: str) -> list[Finding]:
-    """Warn of nuclei that can never be matched: they lie outside the image, or on none of its pixels."""
+    """Warn of nuclei that can never be matched: they are outside the image, or on none of its pixels."""
     if not outside:
         return []
     return [fault("outside-image", where, outside=outside, nuclei=nuclei, width=case.width, height=case.height)]
@@ -593,10 +595,10 @@ StoreKey = tuple[str, ...]  # rules, folder, case, state of its files
 
 
 class Store:
-    """Keeps what this process makes, pickled, under keys that name all it depends on; ``b""``: it was made once.
+    """Keeps what this process makes, pickled, under keys that name all it depends on; ``b""``: it was created once.
 
-    It is kept when it is made for the second time, so scoring one submission costs and holds nothing more, and of many
-    submissions only the first two read a reference.
+    It is kept when it is created for the second time, so scoring one submission costs and contains nothing more,
+    and of many submissions only the first two read a reference.
     """
 
     def __init__(self) -> None:
@@ -614,7 +616,7 @@ class Store:
         return made
 
     def add(self, key: StoreKey, content: bytes) -> None:
-        """Store what was made if there is room; if not, remove what belongs to other rules or folders first."""
+        """Store what was created if there is room; if not, remove what belongs to other rules or folders first."""
         size = len(content) or MET_ONCE_BYTES
         if self.size + size > KEPT_BYTES:
             self.pickled = {other: pickled for other, pickled in self.pickled.items() if other[:2] == key[:2]}

@@ -25,7 +25,7 @@ ZIP_IN_ZIP = "a ZIP, which is not opened: hand in that one, or its files"
 
 
 def rejection(challenge: Challenge, findings: Iterable[Finding], inputs: Iterable[str] = ()) -> SubmissionRejected:
-    """Make the exception for a submission with faults. ``inputs``: names of the images that jobs had as input."""
+    """Create the exception for a submission with faults. ``inputs``: names of the images that jobs had as input."""
     names = {name for case in challenge.cases for name in (case.name, case.group)} | set(inputs)
     return SubmissionRejected(*findings).hiding(names if challenge.submission.case_names == "hidden" else ())
 
@@ -64,7 +64,7 @@ def check_links(challenge: Challenge, files: SubmissionFiles, folder: Path) -> N
 
 
 def _named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
-    """Tell that no file was found, and what the first file is if it comes from another tool."""
+    """Report that no file was found, and what the first file is if it comes from another tool."""
     name = next((name for name in files.names if name != INPUTS_FILE), None)
     if finding.code != "no-case-found" or name is None:
         return finding
@@ -98,7 +98,7 @@ def _with_image_ids(challenge: Challenge, folder: Path) -> Challenge:
 
 
 def receive_submission(challenge: Challenge, path: Path, folder: Path | None = None) -> ReceivedSubmission:
-    """Find the files of every case; files that hold all cases are read here. Raises SubmissionRejected, WrongUsage.
+    """Find the files of every case; files that contain all cases are read here. Raises SubmissionRejected, WrongUsage.
 
     folder   of the challenge, whose reference may tell the ids of images
     """
@@ -138,7 +138,7 @@ def memory_needs(
     """Bytes of memory that each case takes beyond the program itself, by the formula above.
 
     folder     of the reference, if it is read
-    shared     what reference files that hold all cases say
+    shared     what reference files that contain all cases say
     files      of the submission, if it is read, with ``contents``: what belongs to each case
     """
     needs = []

@@ -64,7 +64,7 @@ class Result:
 
     ``metrics``, ``details`` and ``objects`` are the contents of the files that the commands write.
 
-    units   by the name of the matching rule ("counted" if there is none), then "cases", "groups", "pooled", "strata"
+    units   by the name of the matching rule ("counted" if missing), then "cases", "groups", "pooled", "strata"
     scores  by the name of the matching rule
     intervals  confidence intervals by the path of metrics.json; empty if the challenge does not ask for any
     ranks   by the path in the table ``leaderboard`` of metrics.json, each a number, or None with the reason for it
@@ -96,9 +96,9 @@ class Result:
     def value(self, path: str) -> float | None:
         """The number of a metric such as ``"panoptic.pq"``, as it is shown: the mean that the rules name.
 
-        With an aggregation, ``"panoptic.pq.pooled"``, or any other path of metrics.json, the number that stands there.
+        With an aggregation, ``"panoptic.pq.pooled"``, or any other path of metrics.json, the number that is there.
         A name that papers use, such as ``"AJI"`` or ``"mPQ+"``, is found as by ``evaluation explain``.
-        None if it is undefined. Raises ValueError if there is none, and for a name with several readings here.
+        None if it is undefined. Raises ValueError if missing, and for a name with several readings here.
         """
         if (found := self._number_at(path)) is not None:
             return found[0]
@@ -114,7 +114,7 @@ class Result:
         raise ValueError(f"no number at {path!r}; {self.near(str(path))}")
 
     def _number_at(self, path: str) -> tuple[float | None] | None:
-        """Return the number at a path of metrics.json, None if it is undefined; no tuple if there is none."""
+        """Return the number at a path of metrics.json, None if it is undefined; no tuple if missing."""
         node: Any = self.metrics
         try:
             for key in path.split("."):
@@ -173,8 +173,9 @@ class Result:
     def texts(self, *, public: bool = False) -> dict[str, str]:
         """The contents of the files by their names, in the order in which they are written.
 
-        public   the platform gets them: metrics.json holds what [publish] says, the others have the names of [publish],
-                 and details.json holds all scores under ``metrics`` if metrics.json does not
+        public   the platform gets them: metrics.json contains what [publish] says, the rest have the names of
+                 [publish],
+                 and details.json contains all scores under ``metrics`` if metrics.json does not
         """
         details, metrics = self.details, self.metrics
         names = PublishRules.model_construct()
@@ -451,7 +452,7 @@ def wrong_directions(where: str, columns: Iterable[RankingColumn], better: Mappi
 
 
 def better_by_name(paths: Iterable[str]) -> dict[str, Better]:
-    """Tell which direction is better at paths of a table of scores that name a metric of this program.
+    """Return which direction is better at paths of a table of scores that name a metric of this program.
 
     A path may be the bare name of a metric, in any case, with or without its unit.
 
@@ -493,7 +494,7 @@ def _metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
 
 
 def _is_score(metric: Metric) -> bool:
-    """Whether teams can be asked for a minimum of a number: it is a score in [0, 1] of which more is better."""
+    """Return whether teams can be requested a minimum of a number: it is a score in [0, 1] of which more is better."""
     return metric.better == "higher" and metric.highest == 1.0
 
 
@@ -502,7 +503,7 @@ def _unknown_column(
 ) -> Finding:
     """The finding for a path that no result of a challenge has.
 
-    Its family is not asked for, it is a mean over strata without strata, or anything else.
+    Its family is not requested, it is a mean over strata without strata, or anything else.
     """
     family, listed = path.partition(".")[0], challenge.metrics.family_names
     if family in FAMILIES and family not in listed:

@@ -72,7 +72,7 @@ def score_submission(
     """Score a submission (a folder or a ZIP) against the reference of a challenge folder.
 
     challenge     other rules for the same cases and files than those of challenge.toml
-    executor      works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
+    executor      works on the cases, ``workers`` of its tasks at once, instead of processes of its own
 
     Raises SubmissionRejected or ChallengeBroken with all that is wrong, WrongUsage for a submission that is not there,
     and ValueError for other wrong arguments; nothing is scored then. ``workers`` None chooses from the
@@ -212,7 +212,7 @@ def _of_reference(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 class CaseInput:
     """What is known of a case before it is scored.
 
-    reference   its annotations, if a file of all cases holds them; None: read its own files
+    reference   its annotations, if a file of all cases contains them; None: read its own files
     prediction  the same, or its files; None: not submitted
     """
 
@@ -415,7 +415,7 @@ def raise_faults(challenge: Challenge, received: receive.ReceivedSubmission, out
 
 
 def _everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
-    """Refuse a submission whose nuclei all lie outside their images, or with annotations of which none is a nucleus."""
+    """Refuse a submission whose nuclei all are outside their images, or with annotations of which none is a nucleus."""
     nuclei_seen = _seen_in(outcomes)
     nuclei, outside = sum(case.nuclei for case in nuclei_seen), sum(case.outside for case in nuclei_seen)
     lost = [one for outcome in outcomes for one in outcome.warnings if one.code == "left-out"]

@@ -8,7 +8,7 @@ What a case needs is estimated from its size and from its files, by constants th
     worker  150 MB for the program + the largest case
 
 An estimate may be wrong. So a case that may not fit is worked on in a process of its own, whose end the main process
-can report; and what a lost worker was at is tried again with nothing beside it. Results never depend on any of this.
+can report; and what a lost worker was at is tried again with nothing next to it. Results never depend on any of this.
 
 A submission is a job: it asks for work on its cases, gets the outcomes, and comes to a result. The main process begins,
 until it is known that several workers are faster.
@@ -102,7 +102,7 @@ class _WorkPlan:
 def plan_workers(
     asked: int | None, needs: Sequence[int], memory: MemoryLeft | None = None, processors: int | None = None
 ) -> _WorkPlan:
-    """As many workers as were asked for, else as there are processors and as fit into the memory, at least one.
+    """As many workers as were requested, otherwise as there are processors and as fit into the memory, at least one.
 
     needs        of each case, from ``memory_needs``
     memory       None: what is left now
@@ -181,7 +181,7 @@ def run_work(work: Work, workers: int | None = None, executor: Executor | None =
 
     workers   processes; with an executor, the tasks that it works on at once; None: chosen
 
-    Raises WorkerDied if a worker is lost, or if memory runs out where it is not a file's fault, and WorkersLost.
+    Raises WorkerDied if a worker is lost, or if memory runs out if it is not a file's fault, and WorkersLost.
     """
     if executor is not None:
         from evaluation.scoring.executors import ExecutorPool
@@ -247,7 +247,7 @@ def run_jobs(
 
 @dataclass(slots=True, eq=False)
 class _JobUnderWay:
-    """A job, its place among all, the work that it asked for, and the tasks of it with the answers to them.
+    """A job, its place among all, the work that it requested, and the tasks of it with the answers to them.
 
     known   answers that came, without a gap, up to an error or the one that spends the last of the budget
     budget  what is left of it behind these
@@ -266,7 +266,7 @@ class _JobUnderWay:
         self.known, self.budget = [], work.budget
 
     def is_done(self) -> bool:
-        """Whether all answers arrived, or enough of them: up to an error, or up to the end of the budget."""
+        """Return whether all answers arrived, or enough of them: up to an error, or up to the end of the budget."""
         assert self.work is not None
         for answer in self.answers[len(self.known) :]:
             if answer is None or self.budget <= 0:

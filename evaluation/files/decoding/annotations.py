@@ -14,7 +14,7 @@ from nuclei_metrics.model import Part
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Annotations:
-    """What a file says about one case: parts in the order of the file, and warnings about what was left out."""
+    """What a file says about one case: parts in the order of the file, and warnings about what was omitted."""
 
     parts: tuple[Part, ...]
     findings: tuple[Finding, ...] = ()
@@ -27,7 +27,7 @@ class Collection:
     cases     by the name of the case; a case that the file does not mention has no entry, one that it mentions without
               nuclei has an empty one
     unknown   what the file says of images that are no cases: how many entries each name has
-    findings  warnings about what was left out
+    findings  warnings about what was omitted
     """
 
     cases: Mapping[str, Annotations]

@@ -1,7 +1,7 @@
 """CSV from strangers: all cells are found at once, and counted before any of them becomes an object.
 
 UTF-8, with or without a byte order mark; commas, or tabs if the first line has no comma; lines that end in LF, CR LF or
-CR. A cell may stand in quotation marks, a mark inside is then doubled (RFC 4180). Blanks around what is in a cell, and
+CR. A cell may be in quotation marks, a mark inside is then doubled (RFC 4180). Blanks around what is in a cell, and
 empty lines, do not count.
 Read here: Python's csv took 4.2 s and 750 MB for a file that takes 2.6 s and 360 MB.
 """
@@ -54,7 +54,7 @@ class Table:
         return len(self.line)
 
     def place(self, row: int) -> str:
-        """Tell where a row is, for messages."""
+        """Return where a row is, for messages."""
         return f"{self.where}, line {self.line[row]:,}"
 
     def take(self, rows: Int64 | Bool | slice) -> Table:
@@ -77,25 +77,25 @@ class Table:
         )  # fmt: skip
 
     def cells(self, column: int) -> list[bytes]:
-        """Give the cells of a column, without the quotation marks around them."""
+        """Return the cells of a column, without the quotation marks around them."""
         data = self.data
         bounds = zip(self.start[:, column].tolist(), self.stop[:, column].tolist(), strict=True)
         cells = [data[start:stop] for start, stop in bounds]
         return [_unquoted(cell) for cell in cells] if b'"' in data else cells
 
     def text(self, row: int, column: int) -> str:
-        """Give one cell, without blanks around it."""
+        """Return one cell, without blanks around it."""
         return _unquoted(self.data[self.start[row, column] : self.stop[row, column]]).decode().strip()
 
     def categories(self, column: int) -> Categories:
-        """Give the categories of the texts in a column."""
+        """Return the categories of the texts in a column."""
         different, cell_of_row = categories(self.cells(column))
         texts, text_of_cell = categories([cell.decode().strip() for cell in different])
         return texts, text_of_cell[cell_of_row]
 
 
 def categories(values: Sequence[Text]) -> tuple[list[Text], Int64]:
-    """Give the different values in order of first appearance, and which of them each one is, int64 (R,).
+    """Return the different values in order of first appearance, and which of them each one is, int64 (R,).
 
     >>> categories(["b", "a", "b"])
     (['b', 'a'], array([0, 1, 0]))
@@ -141,7 +141,7 @@ def _unquoted(cell: bytes) -> bytes:
 
 
 def _plain_text(data: bytes, where: str) -> bytes:
-    """Give the same bytes without a byte order mark, with LF at the end of every line. Refuses what is not UTF-8."""
+    """Return the same bytes without a byte order mark, with LF at the end of every line. Refuses what is not UTF-8."""
     if data.startswith(UTF_16_MARKS) or b"\0" in data:
         raise refused("invalid-csv", where, wording="not-utf8", got="text in UTF-16, or a binary file")
     if not data.isascii():
@@ -209,14 +209,14 @@ def _separator_of(first_line: bytes, place: str) -> int:
 
 
 def _line_at(data: bytes, position: int, where: str) -> str:
-    """Give the file and the line that a position is on, for messages."""
+    """Return the file and the line that a position is on, for messages."""
     return f"{where}, line {data.count(LF, 0, position) + 1:,}"
 
 
 def _find_separators(
     data: bytes, begin: int, where: str, width: int | None, rows_limit: int, separator: int
 ) -> tuple[Int64, Int64]:
-    """Tell where cells end, int64, and where lines end inside of cells, int64.
+    """Return where cells end, int64, and where lines end inside of cells, int64.
 
     Commas and line ends count where the number of quotation marks before them is even. Piece by piece, so that lines
     that are too many or too long are refused before they take memory.
@@ -268,7 +268,7 @@ def _check_quotes(data: bytes, positions: Int64, odd: bool, where: str, separato
 
 
 def _too_long_line(data: bytes, begin: int, separators: Int64, where: str, width: int) -> Finding:
-    """Make the finding about the first line with more cells than the header."""
+    """Create the finding about the first line with more cells than the header."""
     end = np.flatnonzero(np.frombuffer(data, np.uint8)[separators] == LF)
     cells = np.diff(end, prepend=-1, append=len(separators) - 1)
     first = int((cells > width).argmax())
@@ -292,7 +292,8 @@ def count_rest(faults: Iterable[Finding]) -> list[Finding]:
 
 
 def numbers_of(texts: Sequence[Any]) -> Float64:
-    """Make float64 (N,) of plain decimal numbers in ASCII, as texts or as bytes; NaN of everything else. "-0" may be 0.
+    """Create float64 (N,) of plain decimal numbers in ASCII, as texts or as bytes; NaN of everything else. "-0" may
+    be 0.
 
     >>> numbers_of([b" 1.5", b"-2e3"]).tolist(), numbers_of(["7", "1_000", "nan", "１", ""]).tolist()
     ([1.5, -2000.0], [7.0, nan, nan, nan, nan])

@@ -10,7 +10,7 @@ file. It decodes a file while the parent does something else, until the parent a
     too much memory, or time      InputFault (too-large, too-slow)
     the decoder dies (a signal)   InputFault (unreadable-file), if a new decoder dies as well: it was this file
     no space for its copy         OSError, which is no fault of the file either; so are no folder for it, no process
-    killed from outside           NoRoomBeside where others work beside it, as for more than its share of the memory
+    killed from outside           NoRoomBeside where others work next to it, as for more than its share of the memory
     the same, alone               once more, in a new one; InputFault (too-large) if that is killed as well
 
 Where processes cannot be forked like this (not Linux), readers are called in this process.
@@ -80,7 +80,7 @@ class Bounds:
 
 
 def bounds_of(file_bytes: int, pixels: int, bytes_limit: int) -> Bounds:
-    """Give bounds that grow with the file and with its image.
+    """Return bounds that grow with the file and with its image.
 
     >>> bounds_of(10**6, 10**6, 2 * 10**9).seconds
     31
@@ -146,7 +146,8 @@ def _send_answer(connection: socket.socket, answer: Any) -> None:
 def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) -> tuple[str, Any]:
     """Receive an answer of a decoder, which is not trusted, as ``_answers`` gives it.
 
-    most_bytes  of its arrays; all else, which takes many times its bytes here, may have ``MESSAGE_SHARE`` of that
+    most_bytes  of its arrays; everything else, which takes many times its bytes here, may have ``MESSAGE_SHARE`` of
+                that
 
     Raises EOFError, TimeoutError, ValueError.
     """
@@ -318,7 +319,7 @@ def find(name: str) -> Reader:
 
 
 class _Launcher:
-    """The launcher of this process, and what is asked of it."""
+    """The launcher of this process, and the question of it."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
@@ -419,7 +420,7 @@ class Decoder:
             raise _Died(0) from None
 
     def seconds(self) -> float | None:
-        """Return the processor time that it has used, by the kernel; None if that is not known any more."""
+        """Return the processor time that it has used, by the kernel; None if that is unknown any more."""
         if self.status is not None:
             return self.used
         try:
@@ -429,7 +430,8 @@ class Decoder:
 
     @property
     def is_silent(self) -> bool:
-        """Whether it lives and has nothing to say: left-over bytes would be the answer to what it is asked next."""
+        """Return whether it lives and has nothing to say: left-over bytes would be the answer to what it is asked
+        next."""
         self.connection.settimeout(0)
         try:
             self.connection.recv(1, socket.MSG_PEEK)
@@ -451,7 +453,7 @@ class Decoder:
 class _OfThread(threading.local):
     """The decoders of a thread that are not at work, by their owners, and whether they write copies of files.
 
-    share    bytes of memory that one of them may take for a file, at most; None: nobody works beside this thread
+    share    bytes of memory that one of them may take for a file, at most; None: nobody works next to this thread
     seconds  processor time that was spent on the files of each owner
     """
 
@@ -482,9 +484,9 @@ of_thread = _OfThread()
 
 
 def prepare(*modules: str) -> None:
-    """Fork the launcher if there is none: what is read from now on is not in the memory of any decoder.
+    """Fork the launcher if missing: what is read from now on is not in the memory of any decoder.
 
-    modules   that decoders need: imported once, here if the launcher is not yet there, else by it
+    modules   that decoders need: imported once, here if the launcher is not yet there, otherwise by it
     """
     with launchers_lock:
         if IS_AVAILABLE and not (launchers and launchers[0].process == os.getpid()):
@@ -497,7 +499,7 @@ def prepare(*modules: str) -> None:
 
 
 def another_launcher() -> socket.socket | None:
-    """Make the connection to a launcher for a worker that is about to be forked: a copy of ours, which has read
+    """Create the connection to a launcher for a worker that is about to be forked: a copy of ours, which has read
     nothing.
     """
     prepare()
@@ -515,7 +517,7 @@ def another_launcher() -> socket.socket | None:
 
 
 def adopt(connection: socket.socket) -> None:
-    """In a worker that is a copy: use the launcher that was made for it (``another_launcher``)."""
+    """In a worker that is a copy: use the launcher that was created for it (``another_launcher``)."""
     of_thread.idle.clear()
     launchers[0].process, launchers[0].connection = os.getpid(), connection
 
@@ -530,7 +532,7 @@ def decode(
     bounds: Bounds,
     writes: bool = False,
 ) -> Iterator[Any]:
-    """Tell what ``function(streams, *arguments)`` yields, called in a decoder; it begins at once, and streams stay
+    """Return what ``function(streams, *arguments)`` yields, called in a decoder; it begins at once, and streams stay
     open.
 
     function   ``module:function``, which yields plain values
@@ -656,7 +658,7 @@ def reader_faults_told(where: str) -> Iterator[None]:
 
 
 def _content_of(stream: BinaryIO) -> bytes | None:
-    """Give the bytes of a stream that is no file."""
+    """Return the bytes of a stream that is no file."""
     try:
         stream.fileno()
     except OSError:
@@ -666,7 +668,7 @@ def _content_of(stream: BinaryIO) -> bytes | None:
 
 
 def _rewound(streams: Sequence[BinaryIO], contents: Sequence[bytes | None]) -> list[int]:
-    """Give the descriptors of the streams that are files, at their start."""
+    """Return the descriptors of the streams that are files, at their start."""
     numbers = [stream.fileno() for stream, content in zip(streams, contents, strict=True) if content is None]
     for number in numbers:
         os.lseek(number, 0, os.SEEK_SET)

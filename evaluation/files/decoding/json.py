@@ -5,8 +5,8 @@ is a key that an object has twice.
 orjson takes up to forty times the memory of the text, does not survive when there is none left, and the garbage
 collector would look at all objects again and again. So what is parsed at once is bounded, and the collector rests
 meanwhile. A file with a long list of records is gone through twice: first brackets are counted, to find out how deep
-they lie and where the list may be cut; then the list is parsed in pieces of a megabyte, each of which may be forgotten
-before the next one is made. The text as a whole is never in memory. Where a reader may begin anew, the file is gone
+they are and where the list may be cut; then the list is parsed in pieces of a megabyte, each may be forgotten
+before the next one is made. The text as a whole is never in memory. Where a reader may begin again, the file is gone
 through once: cuts are guessed, and the parser proves them.
 """
 
@@ -43,7 +43,7 @@ STEP[list(b"[{")], STEP[list(b"]}")] = 1, -1
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A JSON file that holds a list of records.
+    """A JSON file that contains a list of records.
 
     root    the value of the file; a list of records is empty in it
     pieces  the items of the list, some at a time, to be gone through once; None if the file has no such list
@@ -143,7 +143,7 @@ class RecordText:
         yield from chunks
 
     def slices(self, bounds: list[int]) -> Iterator[tuple[int, bytearray]]:
-        """Give each bound, and the text from there to the next one."""
+        """Return each bound, and the text from there to the next one."""
         text, begin = bytearray(), 0
         chunks = self.chunks()
         for start, stop in pairwise(bounds):
@@ -161,7 +161,7 @@ class RecordText:
         once.
 
         Where the list and its records begin and end is a guess. If all pieces are JSON when brackets are put around
-        them, the guess was right and so is the file: what lies around them is parsed here. Raises Unproven and
+        them, the guess was right and so is the file: what is around them is parsed here. Raises Unproven and
         InputFault; both mean that the file has to be read in another way, which tells what is wrong with it.
         """
         chunks, text = self.chunks(), bytearray()
@@ -196,7 +196,7 @@ class RecordText:
             raise Unproven
 
     def parse_piece(self, text: bytes) -> list[Any]:
-        """Give the records in the text of a guessed piece. Raises InputFault."""
+        """Return the records in the text of a guessed piece. Raises InputFault."""
         _check_nesting(text, 2, self.where, self.limits)
         return list(self.parse(text, 0, opening=b"[", closing=b"]"))
 
@@ -220,7 +220,7 @@ class RecordText:
         )
 
     def parse_around(self, cuts: _Cuts) -> Any:
-        """Give the value of the file with a 0 in the place of the records between the first cut and the last.
+        """Return the value of the file with a 0 instead of the records between the first cut and the last.
 
         So a comma too many or too few is still noticed.
         """
@@ -240,7 +240,7 @@ class RecordText:
         return text
 
     def locate(self, text: bytes | bytearray, position: int, start: int) -> tuple[int, int]:
-        """Give line and column in the file of a position in a text that begins at ``start`` there."""
+        """Return line and column in the file of a position in a text that begins at ``start`` there."""
         line, column = _line_and_column(text, position)
         lines, remaining, since = 0, start, 0
         for chunk in self.chunks():
@@ -304,11 +304,11 @@ def _blocks_of(chunks: Iterable[bytes | bytearray]) -> Iterator[bytes]:
 
 @dataclass
 class _Cuts:
-    """Where a file with a list of records may be cut, and what of it lies outside the pieces.
+    """Where a file with a list of records may be cut, and what of it is outside the pieces.
 
     head       what comes before the first record; empty if there are no pieces
-    ends       the ends of records that lie a piece apart; none if the file has one piece, or no such list
-    behind     what comes behind the last of them; the whole file if there is none. No more than ``PART_BYTES``
+    ends       the ends of records that are a piece apart; none if the file has one piece, or no such list
+    behind     what comes behind the last of them; the whole file if missing. No more than ``PART_BYTES``
     behind_size, size   bytes of that, and of the file
     """
 
@@ -320,10 +320,10 @@ class _Cuts:
 
 
 def find_cuts(chunks: Iterator[bytes], key: str, where: str, limits: LimitRules) -> _Cuts:
-    """Tell where the list of records begins, and where it may be cut. Raises InputFault ("too-deep") as soon as it is
+    """Return where the list of records begins, and if it may be cut. Raises InputFault ("too-deep") as soon as it is
     known.
 
-    In a file that is not JSON the cuts may lie anywhere; its parts are not JSON either.
+    In a file that is not JSON the cuts may be anywhere; its parts are not JSON either.
     """
     scan = _BracketScan()
     cuts = _Cuts(bytearray(), [], bytearray(), 0, 0)
@@ -356,7 +356,7 @@ def find_cuts(chunks: Iterator[bytes], key: str, where: str, limits: LimitRules)
 
 
 def _find_records(text: bytearray, position: Int64, depth: Int64, key: bytes) -> tuple[int, int]:
-    """Tell where the items of the list of records begin, and how deep they lie; 0, 0 if it does not open here."""
+    """Return where the items of the list of records begin, and how deep they are; 0, 0 if it does not open here."""
     if position[0] < PART_BYTES and text[position[0]] == OPENING_BRACKET and not text[: position[0]].strip():
         return int(position[0]) + 1, 1
     before = re.compile(rb'(?<!\\)"' + re.escape(key) + rb'"\s*:\s*\Z')
@@ -405,7 +405,7 @@ def _check_part(size: int, where: str) -> None:
 
 
 def _line_and_column(text: bytes | bytearray, position: int) -> tuple[int, int]:
-    """Give the line and the column of a position in a text, both counted from 1."""
+    """Return the line and the column of a position in a text, both counted from 1."""
     return text.count(b"\n", 0, position) + 1, position - text.rfind(b"\n", 0, max(position, 0))
 
 
@@ -430,7 +430,7 @@ def _check_nesting(text: bytes | bytearray, depth: int, where: str, limits: Limi
 
 
 def _check_depth(depth: Int64, where: str, limits: LimitRules) -> None:
-    """Refuse a text if one of its brackets lies too deep."""
+    """Refuse a text if one of its brackets is too deep."""
     if depth.max(initial=0) > limits.json_depth:
         raise refused("too-deep", where, limit=limits.json_depth)
 
@@ -446,7 +446,7 @@ HASH_FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E377
 
 
 def repeated_key(text: bytes | bytearray) -> str | None:
-    """Find a key that stands twice in an object of a text of JSON, or of a part of it; None if there is none.
+    """Find a key that stands twice in an object of a text of JSON, or of a part of it; None if missing.
 
     >>> repeated_key(b'[{"x": 1, "y": {"x": 2}}, {"x": 3, "\\\\u0078": 4}]')
     'x'

@@ -81,7 +81,8 @@ def check_labels(
 def check_integers(
     array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], expected: str, first_row: int = 0
 ) -> Integers:
-    """Give an array as integers (H, W) of any sign; else as ``check_labels``. ``expected`` says what they mean."""
+    """Return an array as integers (H, W) of any sign; otherwise as ``check_labels``. ``expected`` says what they
+    mean."""
     check_dtype(array.dtype, where=where)
     plane: Any = array.reshape(check_shape(array.shape, where=where, shape_yx=shape_yx))  # of any kind of number
     if plane.dtype.kind == "b":
@@ -97,7 +98,7 @@ def check_integers(
 
 
 def _whole_numbers(plane: npt.NDArray[np.floating[Any]], where: str, expected: str, first_row: int) -> Integers:
-    """Give floats as int32, or int64 if they need it. Raises InputFault if one of them is no whole number."""
+    """Return floats as int32, or int64 if they need it. Raises InputFault if one of them is no whole number."""
     with np.errstate(invalid="ignore"):
         low, high = float(plane.min(initial=0)), float(plane.max(initial=0))
         fits = low >= -(2.0**63) and high < 2.0**63  # false for NaN
@@ -110,7 +111,7 @@ def _whole_numbers(plane: npt.NDArray[np.floating[Any]], where: str, expected: s
 
 
 def _label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row: int) -> list[Finding]:
-    """Give all that is wrong with the values of a label image, one finding for each kind of fault."""
+    """Return all that is wrong with the values of a label image, one finding for each kind of fault."""
     finite = np.isfinite(plane)
     values = plane if finite.all() else np.where(finite, plane, 0)
     faults = []
@@ -215,7 +216,7 @@ def check_spacing(spacing_mm: Sequence[float], spacing_um: float | None, where: 
 
 
 def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
-    """Warn if there is one label only (1, or 255) and its pixels lie apart: all nuclei would count as one.
+    """Warn if there is one label only (1, or 255) and its pixels are apart: all nuclei would count as one.
 
     The same if there are a few labels and most of them have many separate regions, as classes have. Legal, since an
     instance may have several parts, but hardly ever meant.
@@ -247,9 +248,9 @@ def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
 
 
 def values_of_masks(images: Iterable[LabelRuns]) -> set[int]:
-    """Give the values of images that are masks, in which nuclei have no numbers; nothing for labels.
+    """Return the values of images that are masks, in which nuclei have no numbers; nothing for labels.
 
-    Masks have one value each, whose pixels lie apart in some image, or the values of classes (``find_binary_mask``).
+    Masks have one value each, whose pixels are apart in some image, or the values of classes (``find_binary_mask``).
     A value that may stand for what is not annotated (``find_void``) is none of these. Nothing is looked at behind the
     first image that has labels.
 
@@ -351,7 +352,7 @@ def label_components(
 
     connectivity  4: pixels touch by their sides; 8: also by their corners
 
-    The finding says what this joins and splits: nuclei that touch are one, parts that lie apart are several. Raises
+    The finding says what this joins and splits: nuclei that touch are one, parts that are apart are several. Raises
     InputFault (too-large).
 
     >>> labels, (finding,) = label_components(runs_of(np.array([[1, 0], [0, 1]])), 4, where="'a.png'", bytes_limit=100)

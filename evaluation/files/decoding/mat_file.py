@@ -52,7 +52,8 @@ CUT_OFF_FAULTS = (OSError, EOFError, zlib.error)
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of a MATLAB file, as its header describes it. ``kind`` is None for plain numbers, else what it is."""
+    """A variable of a MATLAB file, as its header describes it. ``kind`` is None for plain numbers, otherwise what it
+    is."""
 
     name: str
     shape: tuple[int, ...]
@@ -88,7 +89,7 @@ class MatFile:
             self.variables = _list_variables(self.stream)
 
     def variable_of(self, member: _Hdf5Member) -> Variable:
-        """Give a member of level 7.3 as a variable."""
+        """Return a member of level 7.3 as a variable."""
         kind = member.kind
         matlab_class = _text_of(member.attributes.get("MATLAB_class"))
         if "MATLAB_sparse" in member.attributes:
@@ -104,7 +105,7 @@ class MatFile:
         return Variable(member.name, shape, kind, member=member)
 
     def read(self, variable: Variable) -> npt.NDArray[Any]:
-        """Give the numbers of a variable whose kind is None, in its shape.
+        """Return the numbers of a variable whose kind is None, in its shape.
 
         Raises InputFault: too-large, wrong-format, unsupported-format, unreadable-file.
         """
@@ -139,7 +140,7 @@ def _text_of(value: object) -> str:
 
 
 def _is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
-    """Tell whether a file is of level 7.3, or else of 5. Raises InputFault, CutOff or NotMatlab for anything else."""
+    """Return whether a file is of level 7.3, or else of 5. Raises InputFault, CutOff or NotMatlab for anything else."""
     head = stream.read(HDF5_START + len(HDF5_MAGIC))
     if not head:
         raise _NotMatlab("an empty file")
@@ -203,7 +204,7 @@ def _check_matrix(matrix: bytes, tag: struct.Struct) -> None:
 
 
 def _list_variables(stream: BinaryIO) -> list[Variable]:
-    """Give the variables of a file of level 5 that have a name (a function workspace has none)."""
+    """Return the variables of a file of level 5 that have a name (a function workspace has none)."""
     from scipy.io import whosmat
 
     with _scipy_faults():
@@ -270,7 +271,8 @@ def read_mat_labels(
 
 
 def choose_variable(variables: list[Variable], where: str) -> Variable:
-    """Find the variable that holds the label image. Raises InputFault if it is not clear, or holds no plain numbers."""
+    """Find the variable that contains the label image. Raises InputFault if it is not clear, or contains no plain
+    numbers."""
     named = [variable for variable in variables if variable.name == VARIABLE]
     of_numbers = [variable for variable in variables if variable.kind is None]
     planes = [variable for variable in of_numbers if len(variable.shape) == 2]
@@ -312,7 +314,7 @@ class _Hdf5Member:
     """A member of the root group, or of one in it.
 
     name        its path from the root
-    kind        None for plain numbers, else what it is
+    kind        None for plain numbers, otherwise what it is
     shape       sizes of the axes as HDF5 has them
     attributes  texts of MATLAB, and numbers as they are
     """
@@ -334,7 +336,8 @@ class _Hdf5Member:
 
 
 def list_hdf5_members(stream: BinaryIO, *, nested: bool = False) -> list[_Hdf5Member]:
-    """Give the members of the root group but those that MATLAB keeps for itself; ``nested``: also those of all groups.
+    """Return the members of the root group but those that MATLAB keeps for itself; ``nested``: also those of all
+    groups.
 
     Raises CutOff, Damaged.
     """
@@ -376,7 +379,7 @@ def read_member(member: _Hdf5Member, *, where: str, bytes_limit: int) -> npt.NDA
 
 
 def _check_chunks(dataset: Any, needed: int) -> None:
-    """Refuse chunks that lie beside the others, or give fewer or more bytes than they have: HDF5 itself does not."""
+    """Refuse chunks that are next to the others, or give fewer or more bytes than they have: HDF5 itself does not."""
     plist, chunk = dataset.id.get_create_plist(), dataset.chunks
     filters = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
     for number in filters:

@@ -62,7 +62,7 @@ class _NpyHeader:
 
     @property
     def holds_object(self) -> bool:
-        """Whether it is a single Python object, as in files of cellpose."""
+        """Return whether it is a single Python object, as in files of cellpose."""
         return self.dtype.kind == "O" and self.shape == ()
 
 
@@ -101,7 +101,7 @@ def read_npy_header(source: Plain) -> _NpyHeader:
 
 
 def _peek_npz(stream: BinaryIO, where: str, bytes_limit: int, *, names: Sequence[str] = ID_NAMES) -> Pixels:
-    """Describe the only array of an .npz file, or the only one with one of the names. It is read where it lies.
+    """Describe the only array of an .npz file, or the only one with one of the names. It is read where it is.
 
     Raises InputFault (no-mask-variable), CutOff, Damaged; reading as ``_peek_npy``.
     """
@@ -206,9 +206,10 @@ class _PngHeader:
 
 
 def _peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: bool = False) -> Pixels:
-    """Describe the samples of a PNG as they stand in the file, uint8 or uint16: (H, W) if grey, else (H, W, channels).
+    """Describe the samples of a PNG as they are in the file, uint8 or uint16: (H, W) if grey, otherwise (H, W,
+    channels).
 
-    as_colours  a palette gives RGB, else its indices, of which 0 must be black or white then
+    as_colours  a palette gives RGB, otherwise its indices, of which 0 must be black or white then
 
     Grey of 1, 2 or 4 bits keeps its values (0 and 1, 0…3, 0…15). Channels are grey and alpha (2), RGB (3) or RGB and
     alpha (4). Raises CutOff, Damaged, and InputFault: unsupported-format (interlaced); reading also too-large, and
@@ -287,7 +288,7 @@ def _read_png_header(kind: bytes, payload: bytes, where: str) -> _PngHeader:
 
 
 def _decode_png(header: _PngHeader, data: bytes) -> npt.NDArray[Any]:
-    """Give the samples. Raises CutOff unless the data decompress to the rows of the image, each behind its filter."""
+    """Return the samples. Raises CutOff unless the data decompress to the rows of the image, each behind its filter."""
     from imagecodecs import DeflateError, PngError, deflate_decode, png_decode  # slow to import, and few need it
 
     width, bits = header.width, header.bits
@@ -393,14 +394,14 @@ def open_image(
 
 
 def read_image(stream: BinaryIO, *, suffix: str, where: str, **wanted: Any) -> npt.NDArray[Any]:
-    """Read the image of a file, as it stands there, if it is as ``open_image`` wants it. Raises InputFault."""
+    """Read the image of a file, as it is there, if it is as ``open_image`` wants it. Raises InputFault."""
     pixels = open_image(stream, suffix=suffix, where=where, **wanted)
     with damage_told(where, CONTAINERS[suffix].name):
         return pixels.read()
 
 
 def suffix_of(name: str) -> str:
-    """Give the suffix of a file name, in lower case.
+    """Return the suffix of a file name, in lower case.
 
     >>> suffix_of("P1/labels.TIF"), suffix_of("P1/labels.nii.gz")
     ('.tif', '.nii.gz')

@@ -1,7 +1,7 @@
 """What a child process answers, as bytes that only ever become plain values.
 
 Tuples, mappings, texts, numbers, arrays of numbers and the records of ``nuclei_metrics.model`` that readers return. Not
-pickle: whoever took over the child could run code in the parent with it. A record has the arrays that its class
+pickle: a person who took over the child could run code in the parent with it. A record has the arrays that its class
 describes, or is refused: whatever comes behind it may rely on that.
 """
 
@@ -65,7 +65,7 @@ def to_plain(value: Any, buffers: list[npt.NDArray[Any]]) -> Any:
 
 
 def from_plain(value: Any, buffers: Sequence[npt.NDArray[np.uint8]]) -> Any:
-    """Make the value again; lists come back as tuples. Raises ValueError for what ``to_plain`` does not make."""
+    """Create the value again; lists come back as tuples. Raises ValueError for what ``to_plain`` does not make."""
     if not isinstance(value, list):
         if type(value) not in PLAIN_TYPES:
             raise ValueError("no plain value")
@@ -150,7 +150,7 @@ def _are_below(numbers: npt.NDArray[Any], size: int) -> bool:
 
 
 def _are_runs(start: npt.NDArray[Any], stop: npt.NDArray[Any], shape_yx: tuple[int, int]) -> bool:
-    """Tell whether runs are not empty and lie in an image, each in a row of it."""
+    """Return whether runs are not empty and are in an image, each in a row of it."""
     height, width = shape_yx
     inside = _are_below(start, height * width) and _are_below(stop - 1, height * width)
     return inside and bool(np.all((start < stop) & (start // width == (stop - 1) // width)))

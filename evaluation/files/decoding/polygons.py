@@ -59,7 +59,7 @@ class _Geometry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class Feature(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A feature with nothing in it that lies deeper than software writes it, and no feature in it."""
+    """A feature with nothing in it that is deeper than software writes it, and no feature in it."""
 
     type: Literal["Feature"]
     geometry: _Geometry
@@ -122,7 +122,7 @@ def decode_polygons(text: bytes, without_nan: Callable[[bytes], bytes | bytearra
 
 
 def _take_out(text: bytes) -> tuple[bytes, list[bytes]]:
-    """Write the text as a list with 0 in the place of coordinates, and give the coordinates.
+    """Write the text as a list with 0 instead of coordinates, and give the coordinates.
 
     >>> _take_out(b'{"coordinates": [[1, 2]]}')
     (b'[{"coordinates":0}]', [b' [[1, 2]]'])
@@ -190,7 +190,7 @@ def _brackets_of_vertices(count: int) -> bytes:
 
 
 def _has_each_key_once(text: bytes, features: list[Feature]) -> bool:
-    """Tell whether no object in the text has a key twice; as a rule there are as many colons as keys were found."""
+    """Return whether no object in the text has a key twice; as a rule there are as many colons as keys were found."""
     of_features = [feature.properties for feature in features if feature.properties is not None]
     keys = 4 * len(features) + sum(feature.id is not None for feature in features)
     keys += len(of_features) + sum(map(len, of_features))

@@ -1,4 +1,4 @@
-"""Reading from strangers: sizes are known before memory is taken, and compressed data give no more than asked for.
+"""Reading from strangers: sizes are known before memory is taken, and compressed data give no more than requested.
 
 Also what a file holds, told by its first bytes.
 """
@@ -248,7 +248,7 @@ def check_content(stream: BinaryIO, *, where: str, magics: tuple[bytes, ...], na
 
 
 def what_it_is(head: bytes) -> str:
-    """Tell what a file is by its first 16 bytes; "" if they say nothing.
+    """Return what a file is by its first 16 bytes; "" if they say nothing.
 
     >>> what_it_is(b"GIF89a"), what_it_is(b"")
     ('a GIF file', 'an empty file')
@@ -311,7 +311,7 @@ PARENTS = 5  # folders above a chunk that may be the store
 
 
 def foreign_file(path: Path) -> str:
-    """Tell what a file, or the folder that it is a part of, is and what to export instead; "" if nothing is known."""
+    """Return what a file, or the folder that it is a part of, is and what to export instead; "" if nothing is known."""
     for folder in (path, *path.parents[:PARENTS]):
         if folder.is_dir() and any((folder / name).is_file() for name in ZARR):
             return ZARR_FOLDER
@@ -322,12 +322,12 @@ def foreign_file(path: Path) -> str:
 
 
 def is_of_zarr(name: str) -> bool:
-    """Tell whether a file of this name makes its folder a Zarr store."""
+    """Return whether a file of this name makes its folder a Zarr store."""
     return name.rpartition("/")[2] in ZARR
 
 
 def foreign_content(head: bytes) -> str:
-    """Tell what a file is and what to export instead, "" if its first bytes say nothing.
+    """Return what a file is and what to export instead, "" if its first bytes say nothing.
 
     >>> foreign_content(b"BM" + bytes(10))
     'a BMP image, which is not read; export as label images (.tif, .png, .npy)'

@@ -38,11 +38,11 @@ _BEYOND_ANY_FILE = np.uint64(1 << 62)
 
 @dataclass(frozen=True, slots=True)
 class _PageLayout:
-    """How the pixels of a page lie in the file.
+    """How the pixels of a page are in the file.
 
-    samples   numbers of a pixel that lie together; ``planes`` is how often the image is there, for others
-    bits      of a number; ``dtype`` holds it, in the byte order of the file
-    segment_yx, segments_yx   size of a strip or tile, px, and how many there are below and beside each other
+    samples   numbers of a pixel that are together; ``planes`` is how often the image is there, for others
+    bits      of a number; ``dtype`` contains it, in the byte order of the file
+    segment_yx, segments_yx   size of a strip or tile, px, and how many there are below and next to each other
     """
 
     shape_yx: tuple[int, int]
@@ -83,7 +83,7 @@ def peek_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     """Describe the image of a TIFF file: of one page (H, W), (H, W, S) or (S, H, W), of several (pages, H, W, …).
 
     Further pages may be smaller copies of it (a pyramid), which do not count. Nothing is scaled: grey, inverted grey
-    and numbers of a palette are read as they stand. Bands have about BAND_PX pixels, or a strip; ``bytes_limit`` is
+    and numbers of a palette are read as they are. Bands have about BAND_PX pixels, or a strip; ``bytes_limit`` is
     for a band then, so that a slide may be larger.
 
     Raises InputFault (several-images), CutOff, Damaged; reading unsupported-format, not-numeric, too-large, too.
@@ -130,7 +130,8 @@ def peek_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 
 
 def _page_layout(page: _TiffPage, where: str) -> _PageLayout:
-    """Tell how a page of the right size is stored. Raises InputFault if it is not supported, Damaged if impossible."""
+    """Return how a page of the right size is stored. Raises InputFault if it is not supported, Damaged if
+    impossible."""
     compression, predictor = page.value(Tag.COMPRESSION, NONE), page.value(Tag.PREDICTOR, NO_PREDICTOR)
     bits = page.value(Tag.BITS_PER_SAMPLE, 1)
     kind = KINDS_OF_NUMBERS.get(page.value(Tag.SAMPLE_FORMAT, 1))
@@ -175,7 +176,7 @@ def unsupported(where: str, what: str) -> InputFault:
 
 
 def _find_segments(page: _TiffPage, layout: _PageLayout) -> Int64:
-    """Tell where the strips or tiles of a page lie in the file and how many bytes they take, int64 (2, S); plane by
+    """Return where the strips or tiles of a page are in the file and how many bytes they take, int64 (2, S); plane by
     plane, row by row. Raises CutOff if the header does not tell it of all.
     """
     tags = (Tag.TILE_OFFSETS, Tag.TILE_BYTES) if layout.is_tiled else (Tag.STRIP_OFFSETS, Tag.STRIP_BYTES)
@@ -201,7 +202,7 @@ def _cut_strip(layout: _PageLayout, segments: Int64) -> tuple[_PageLayout, Int64
 
 
 def _empty_rows(layout: _PageLayout, rows: int) -> npt.NDArray[Any]:
-    """Make an array for rows of a page, (planes, rows, W, samples), without the last axis if that is one number.
+    """Create an array for rows of a page, (planes, rows, W, samples), without the last axis if that is one number.
 
     (An axis of one number would slow down every copy.)
     """
@@ -267,7 +268,7 @@ def decompress(data: bytes, compression: int, most: int) -> bytes:
 
 
 def numbers(data: bytes, layout: _PageLayout, rows: int) -> npt.NDArray[Any]:
-    """Make the numbers of a strip or tile, (rows, width of it, samples), with the predictor undone."""
+    """Create the numbers of a strip or tile, (rows, width of it, samples), with the predictor undone."""
     width = layout.segment_yx[1]
     if layout.bits < 8:
         packed = np.frombuffer(data, np.uint8).reshape(rows, layout.row_bytes)
@@ -318,7 +319,7 @@ Tag = IntEnum("Tag", {
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Where the values of a tag lie in the file."""
+    """Where the values of a tag are in the file."""
 
     kind: int
     count: int
@@ -326,7 +327,7 @@ class _Entry:
 
 
 class _TiffPage:
-    """The tags of a page. Every method raises Damaged or CutOff if the file does not hold what it claims."""
+    """The tags of a page. Every method raises Damaged or CutOff if the file does not contain what it claims."""
 
     def __init__(self, file: TiffFile, entries: dict[int, _Entry], next_offset: int) -> None:
         self.file = file
@@ -370,7 +371,7 @@ class _TiffPage:
 
     @property
     def is_separate(self) -> bool:
-        """Whether the samples of a pixel lie in planes of their own."""
+        """Return whether the samples of a pixel are in planes of their own."""
         return self.value(Tag.PLANAR_CONFIGURATION, 1) == SEPARATE_PLANES
 
     @property
@@ -384,11 +385,12 @@ class _TiffPage:
 
     @property
     def is_reduced(self) -> bool:
-        """Whether it is a smaller copy of the page before it."""
+        """Return whether it is a smaller copy of the page before it."""
         return bool(self.value(Tag.NEW_SUBFILE_TYPE, 0) & 1) or self.value(Tag.SUBFILE_TYPE, 1) == 2
 
     def images(self) -> int:
-        """Tell how many images it stands for: ImageJ and tifffile write stacks with one header and a note about it."""
+        """Return how many images it stands for: ImageJ and tifffile write stacks with one header and a note about
+        it."""
         entry = self.entries.get(Tag.DESCRIPTION, _Entry(2, 0, 0))
         text = self.file.read(entry.position, min(entry.count, DESCRIPTION_BYTES))
         imagej = _IMAGEJ_STACK.match(text)
@@ -435,7 +437,7 @@ class TiffFile:
         return int(struct.unpack(self.number, self.read(position, self.number_bytes))[0])
 
     def pages(self) -> list[_TiffPage]:
-        """Give the first 64 pages, in order; there is one at least."""
+        """Return the first 64 pages, in order; there is one at least."""
         pages: list[_TiffPage] = []
         offsets_seen: set[int] = set()
         offset = self.first_offset

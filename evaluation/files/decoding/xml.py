@@ -97,11 +97,11 @@ class Vertices:
         self.texts.clear()
 
     def points_xy(self) -> Float64:
-        """Give X and Y of all vertices, float64 (V, 2); NaN for what is no number."""
+        """Return X and Y of all vertices, float64 (V, 2); NaN for what is no number."""
         return np.concatenate([np.empty((0, 2)), *(numbers[:, -2:] for numbers in self.numbers)])
 
     def column(self, name: str) -> Float64:
-        """Give the values of one column for all vertices, float64 (V,); NaN for what is no number."""
+        """Return the values of one column for all vertices, float64 (V,); NaN for what is no number."""
         index = self.columns.index(name)
         return np.concatenate([np.empty(0), *(numbers[:, index] for numbers in self.numbers)])
 
@@ -168,7 +168,7 @@ UNKNOWN_ELEMENT = _KnownElement()
 def _make_parser(
     dialect: Dialect, vertices: Vertices, opened: Mapping[tuple[str, ...], Opened], plain: PlainVertices
 ) -> expat.XMLParserType:
-    """Make an expat parser that collects vertices, and refuses whatever a stranger could misuse."""
+    """Create an expat parser that collects vertices, and refuses whatever a stranger could misuse."""
     where, texts = vertices.where, vertices.texts
     parser = expat.ParserCreate()
     parser.ordered_attributes = True  # a list [name, value, …]: a fifth less time than a dictionary for each vertex

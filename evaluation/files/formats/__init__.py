@@ -1,4 +1,4 @@
-"""A file for each family of formats: readers, what participants hand in, examples; rules are in ``challenge.formats``.
+"""A file for each family of formats: readers, what participants submit, examples; rules are in ``challenge.formats``.
 
 Readers turn decoded values into annotations, and check everything on the way in. Files of participants are read by the
 same readers in a child process that can do nothing else.
@@ -146,7 +146,7 @@ def begin_several(files: Sequence[OpenFile], *, owner: str) -> list[Callable[[],
     """Begin ``begin_annotations`` for several small files with one request, which costs little more than for one file.
 
     Each function that is returned waits for the annotations of its file. If decoding takes too much for any of them,
-    each file is decoded by itself when its annotations are asked for. Streams stay open until then.
+    each file is decoded by itself when its annotations are requested. Streams stay open until then.
     """
     jobs = [(file.request, file.case, {key: where for key, (_, where) in file.companions.items()}) for file in files]
     each = [_bounds_for(file.streams, file.request, [file.case]) for file in files]

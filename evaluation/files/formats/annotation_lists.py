@@ -47,7 +47,7 @@ class ListSheet(Sheet):
         return self.place(self.number)
 
     def fault(self, code: str, number: int | None = None, /, **words: Any) -> None:
-        """Note what is wrong with the annotation at hand, or with that of a number."""
+        """Record what is wrong with the annotation at hand, or with that of a number."""
         self.faults.fault(code, self.place(self.number if number is None else number), **words)
 
     def class_of(self, name: object) -> int:
@@ -59,7 +59,7 @@ class ListSheet(Sheet):
         return class_id
 
     def columns(self, class_probability: Float64 | None = None) -> dict[str, Any]:
-        """Make the columns of all nuclei. Raises InputFault with all that is wrong with the file."""
+        """Create the columns of all nuclei. Raises InputFault with all that is wrong with the file."""
         values, probability = self.probability, None
         if values.count(None) < len(values):
             probability, is_missing = numbers_in(values)
@@ -71,7 +71,7 @@ class ListSheet(Sheet):
 class _ClassProbabilities:
     """The class probabilities of nuclei, as they come: objects with a number for each class, by its name or an alias.
 
-    Where no classes are asked for, as in the conversion of a single file, they are left aside.
+    If no classes are requested, as in the conversion of a single file, they are left aside.
     """
 
     def __init__(self, sheet: ListSheet) -> None:
@@ -91,7 +91,7 @@ class _ClassProbabilities:
             self.waiting += objects
 
     def settle(self) -> None:
-        """Make arrays of what has come since the last time. Raises InputFault: too-large."""
+        """Create arrays of what has come since the last time. Raises InputFault: too-large."""
         waiting, self.waiting = self.waiting, []
         numbers = self.sheet.numbers[len(self.sheet.numbers) - len(waiting) :]
         if waiting.count(None) == len(waiting):
@@ -106,7 +106,7 @@ class _ClassProbabilities:
             self.add_rows(numbered[begin : begin + NUCLEI_AT_ONCE])
 
     def add_rows(self, numbered: Sequence[tuple[int, Any]]) -> None:
-        """Make a row of numbers of the object of each annotation; what is wrong with an object is noted."""
+        """Create a row of numbers of the object of each annotation; what is wrong with an object is noted."""
         values: list[Any] = []
         numbers: list[int] = []
         for number, by_name in numbered:
@@ -177,7 +177,7 @@ class NucleusLists(ListSheet):
             check_number(self.number, *self.counted)
 
     def refuse_shape(self, what: str, kind: str, wanted: Sequence[str], fix: str) -> None:
-        """Note that the annotation at hand, or a part of it, has not the shape of the nuclei: it is a fault, or left
+        """Record that the annotation at hand, or a part of it, has not the shape of the nuclei: it is a fault, or left
         out.
         """
         if self.request.rules.value("other_shapes") == "skip":
@@ -198,7 +198,7 @@ class NucleusLists(ListSheet):
         """Add a nucleus of one part or more: of lists of rings, which are lists of positions; all but the first are
         holes.
 
-        Holes without a vertex are left out, a part without a vertex is a fault.
+        Holes without a vertex are omitted, a part without a vertex is a fault.
         """
         instance = len(self.class_id)
         for part in parts:
@@ -270,7 +270,7 @@ class NucleusLists(ListSheet):
         return True
 
     def settle(self) -> None:
-        """Make arrays of the coordinates that have come since the last time. Raises InputFault: too-large."""
+        """Create arrays of the coordinates that have come since the last time. Raises InputFault: too-large."""
         size = np.fromiter(map(len, self.rings), np.int64, len(self.rings))
         self.check_vertices(size)
         if self.rings and all(type(ring) is Ring for ring in self.rings):
@@ -299,7 +299,7 @@ class NucleusLists(ListSheet):
         self.ring_size.append(size)
 
     def check_positions(self, is_wrong: Bool, size: Int64, positions: Any) -> None:
-        """Note the vertices of the piece at hand that are no pairs of usable numbers."""
+        """Record the vertices of the piece at hand that are no pairs of usable numbers."""
         stop, numbers = np.cumsum(size), np.array(self.ring_number)
 
         def at(vertex: int) -> tuple[str, str, str]:
@@ -318,7 +318,7 @@ class NucleusLists(ListSheet):
     # --- the whole file ---------------------------------------------------------------------------------------------
 
     def annotations(self) -> Annotations:
-        """Give all nuclei, and what was left out. Raises InputFault with all that is wrong with the file."""
+        """Return all nuclei, and what was omitted. Raises InputFault with all that is wrong with the file."""
         columns = self.columns(self.class_probabilities.array())
         points_xy = np.concatenate(self.points_xy)
         if self.of_points:
@@ -329,7 +329,7 @@ class NucleusLists(ListSheet):
 
 
 def _points_of(positions: list[Any]) -> Float64:
-    """Make float64 (V, 2) of positions [x, y] or [x, y, z]; NaN of what is none.
+    """Create float64 (V, 2) of positions [x, y] or [x, y, z]; NaN of what is none.
 
     >>> _points_of([[1, 2], [3, 4.5, 0], [True, 1]]).tolist()
     [[1.0, 2.0], [3.0, 4.5], [nan, nan]]
@@ -362,7 +362,7 @@ def _without_closing_vertices(points: Float64, size: Int64) -> tuple[Float64, In
 
 
 def root_words(root: object) -> str:
-    """Tell what the value of a JSON file is, for messages."""
+    """Return what the value of a JSON file is, for messages."""
     if isinstance(root, list):
         return "a list"
     if not isinstance(root, dict):
@@ -378,7 +378,7 @@ def root_words(root: object) -> str:
 def names_and_probabilities(
     nuclei: Outlines | Points, class_names: Sequence[str]
 ) -> list[tuple[str | None, float | None]]:
-    """Give the name of the class and the probability of each nucleus, None where it has none.
+    """Return the name of the class and the probability of each nucleus, None if missing.
 
     class_names  class id c has the name ``class_names[c - 1]``; 0 has none
 

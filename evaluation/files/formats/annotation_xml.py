@@ -68,7 +68,7 @@ class Regions(Sheet):
         check_number(present + 1, what, "instances_per_case", self.request.where, self.request.limits)
 
     def arrange(self, owners: Sequence[_Owner], source_id: Callable[[int], str]) -> None:
-        """Make arrays of what the parser has met, and find the classes of the owners."""
+        """Create arrays of what the parser has met, and find the classes of the owners."""
         self.points_xy = self.vertices.points_xy()
         self.start = np.array([*self.starts, len(self.vertices)], np.int64)
         self.count: Int64 = np.diff(self.start)
@@ -79,14 +79,15 @@ class Regions(Sheet):
         self.source_id = source_id
 
     def of_types(self, *types: str) -> Bool:
-        """Tell which regions have one of these types, bool (N,)."""
+        """Return which regions have one of these types, bool (N,)."""
         return np.array([name in types for name in self.types], np.bool_)[self.type]
 
     def type_of(self, index: int) -> str:
         return list(self.types)[int(self.type[index])]
 
     def check_regions(self, is_classed: Bool) -> None:
-        """Note what is wrong with vertices, and with names of the regions that need a class, bool (N,); then check."""
+        """Record what is wrong with vertices, and with names of the regions that need a class, bool (N,); then
+        check."""
         for vertex, axis, text in self.vertices.invalid:
             index = int(np.searchsorted(self.start, vertex, "right")) - 1
             place = f"{self.place(index)}, {self.vertex} {vertex - self.start[index] + 1:,}"
@@ -98,13 +99,13 @@ class Regions(Sheet):
         self.check()
 
     def rings(self, ring: Int64) -> tuple[Float64, Int64]:
-        """Give the vertices of the chosen regions, one ring after the other, and how many each of them has."""
+        """Return the vertices of the chosen regions, one ring after the other, and how many each of them has."""
         if np.array_equal(ring, np.arange(len(self.type))):  # all of them
             return self.points_xy, self.count
         return self.points_xy[expand(self.start[ring], self.start[ring + 1])], self.count[ring]
 
     def columns(self, index: Int64) -> dict[str, Any]:
-        """Make the columns of the chosen regions. Raises InputFault with all that is wrong with the file."""
+        """Create the columns of the chosen regions. Raises InputFault with all that is wrong with the file."""
         return self.checked_columns(self.class_id[index], [*map(self.source_id, index.tolist())])
 
 
@@ -137,7 +138,7 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     The class of a layer is that of the file (``request.file_class``), or else of the name of one of its own attributes,
     or else of its own name. Layers without regions need no class; those that ``request.classes.skipped`` names are left
     out. A region with ``NegativeROA="1"`` is a hole of the smallest outline of its layer that contains its first
-    vertex; if there is none it is left out, with a warning. ``source_id`` is "<layer id>/<region id>", where a missing
+    vertex; if missing it is omitted, with a warning. ``source_id`` is "<layer id>/<region id>", where a missing
     id is replaced by the position (1, 2, …). A file without regions gives no outlines.
 
     Raises InputFault with all that is wrong: too-large, unreadable-file, not-xml, forbidden-xml, wrong-format,
@@ -208,7 +209,7 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
 
 
 def outlines_with_holes(regions: Regions, is_hole: Bool, is_kept: Bool) -> Annotations:
-    """Make Outlines of the regions that are kept; a hole is a ring of the outline that contains it."""
+    """Create Outlines of the regions that are kept; a hole is a ring of the outline that contains it."""
     owner = np.where(is_kept, np.arange(len(is_hole)), -1)
     hole = np.flatnonzero(is_hole & is_kept)
     if len(hole):
@@ -228,7 +229,7 @@ def _outlines_around(regions: Regions, hole: Int64, candidate: Int64) -> Int64:
     """For each hole the index of the smallest candidate of its layer that contains its first vertex; -1 if none does.
 
     A vertex on the outline counts as inside; of equally small outlines the first one is taken. Raises InputFault
-    ("too-complex-outlines") if holes lie in the boxes of too many outlines.
+    ("too-complex-outlines") if holes are in the boxes of too many outlines.
     """
     around = np.full(len(hole), -1, np.int64)
     placed = np.flatnonzero(regions.count[hole] > 0)
@@ -290,11 +291,11 @@ def _read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case)
 
     They are Points (Dot, and each coordinate of a PointSet) or Outlines (Polygon, Rectangle), as
     ``request.rules.shape`` says. Annotations of the other shape are a fault, unless ``other_shapes`` is "skip"; then
-    they are left out, with a warning. A Spline is a fault where nuclei are outlines.
+    they are omitted, with a warning. A Spline is a fault where nuclei are outlines.
 
     The class of an annotation is that of the file (``request.file_class``), or else of its group; the group "None"
-    stands for no name. Annotations of a group in ``request.classes.skipped`` are left out, whatever they are. How
-    groups are nested does not matter. Coordinates go by their ``Order``, or as they stand in the file if that is
+    stands for no name. Annotations of a group in ``request.classes.skipped`` are omitted, whatever they are. How
+    groups are nested does not matter. Coordinates go by their ``Order``, or as they are in the file if that is
     missing, or twice the same, anywhere in an annotation. ``source_id`` is the position of the annotation in the file
     (1, 2, …); in a PointSet "<position>/<position of the coordinate>".
 
@@ -356,7 +357,7 @@ def _read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case)
 
 
 def _nuclei_drawn(regions: Regions, nucleus: Int64, points_xy: Float64, is_dot: Bool) -> Points | Outlines:
-    """Make Points or Outlines of the annotations that are nuclei; those without coordinates are outlines without
+    """Create Points or Outlines of the annotations that are nuclei; those without coordinates are outlines without
     vertices.
 
     Raises InputFault ("too-large") if there are too many points.
@@ -374,7 +375,7 @@ def _nuclei_drawn(regions: Regions, nucleus: Int64, points_xy: Float64, is_dot: 
 def by_order(order: Float64, start: Int64) -> Int64 | slice:
     """Order the vertices: gives the index, int64 (V,), with those of each annotation in ascending order.
 
-    order  float64 (V,)  NaN where it is missing; an annotation in which it is, or occurs twice, stays as it is
+    order  float64 (V,)  NaN if it is missing; an annotation in which it is, or occurs twice, stays as it is
     start  int64 (N + 1,)
 
     >>> by_order(np.array([1, 0, 7, 1, 1, 0]), np.array([0, 2, 3, 6])).tolist()

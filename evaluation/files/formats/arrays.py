@@ -1,18 +1,19 @@
-"""Arrays of labels: those that hold all cases along their first axis (CoNIC 2022, PanNuke), and MATLAB files.
+"""Arrays of labels: those that contain all cases along their first axis (CoNIC 2022, PanNuke), and MATLAB files.
 
-CoNIC: N x H x W x 2. Channel 0 holds the ids of the nuclei, channel 1 the class number of every pixel. With one class,
-and where the path tells the class, N x H x W ids are enough. https://conic-challenge.grand-challenge.org/Submission/
+CoNIC: N x H x W x 2. Channel 0 contains the ids of the nuclei, channel 1 the class number of every pixel. With
+one class, and where the path tells the class, N x H x W ids are enough.
+https://conic-challenge.grand-challenge.org/Submission/
 
 PanNuke: one channel of ids for each class, the last one for the background; H x W x C for one image, N x H x W x C for
 all. PanNuke's own arrays are float64 and have C = 6. Nuclei of different channels may have the same id, and may share
 pixels. Gamper et al., "PanNuke Dataset Extension, Insights and Baselines", arXiv:2003.10778.
 
 MATLAB files are MoNuSAC's "n-ary masks", one label image, and those of HoVer-Net, CoNSeP and Lizard.
-HoVer-Net has a label image with the class of each nucleus beside it::
+HoVer-Net has a label image with the class of each nucleus next to it::
 
     inst_map    (H, W) ids, which may have gaps
     inst_type   (N, 1) class numbers, in ascending order of the ids; if there is ``inst_uid``, in its order
-    inst_uid    (N, 1) ids; nuclei whose outline has too few points are left out there and in ``inst_type``
+    inst_uid    (N, 1) ids; nuclei whose outline has too few points are omitted there and in ``inst_type``
     type_map    (H, W) class numbers
 
 Lizard has ``class`` and ``id`` for ``inst_type`` and ``inst_uid``. ``infer/tile.py`` and
@@ -60,9 +61,9 @@ NPY_WORDS = "a NumPy file"
 
 
 class CaseArray:
-    """An array of all cases in a .npy file; only its header is read before a case is asked for.
+    """An array of all cases in a .npy file; only its header is read before a case is requested.
 
-    stream   seekable; stays open as long as cases are asked for
+    stream   seekable; stays open as long as cases are requested
     shape    of the whole array, (N, …)
 
     Memory is that of a case; if the first axis runs fastest in the file, that of all. Raises InputFault: too-large,
@@ -101,13 +102,13 @@ class CaseArray:
 
 
 def _decoded_cases(cases: Mapping[str, Case], decode: Callable[[Case], Annotations]) -> Collection:
-    """Decode each case of an array when it is asked for; they are listed in the order in which they lie in the file."""
+    """Decode each case of an array when it is requested; they are listed in the order in which they are in the file."""
     by_name = {case.name: case for case in sorted(cases.values(), key=_index_of_case)}
     return Collection(CasesOnDemand(tuple(by_name), lambda name: decode(by_name[name])))
 
 
 def _index_of_case(case: Case) -> int:
-    """Give the index of a case in arrays, from 0; the rules see to it that every case has one."""
+    """Return the index of a case in arrays, from 0; the rules see to it that every case has one."""
     if case.index is None:
         raise ValueError(f"the case {case.name!r} has no index")
     return case.index
@@ -128,7 +129,7 @@ def _one_image(
     class_map: LabelRuns | None = None,
     of_instance: Int16 | None = None,
 ) -> Annotations:
-    """Make annotations of one label image; without classes in the file it has that of the challenge."""
+    """Create annotations of one label image; without classes in the file it has that of the challenge."""
     class_id = request.file_class
     if class_map is None and of_instance is None:
         class_id = class_id or request.classes.of_nameless
@@ -150,9 +151,9 @@ ID_CHANNEL, CLASS_CHANNEL = 0, 1
 def _read_conic_array_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
     """Read the nuclei of all cases; the index of a case along the first axis is ``Case.index``.
 
-    stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is asked for
+    stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is requested
 
-    The array may hold more images than there are cases. Raises InputFault: wrong-shape, and those of ``CaseArray``;
+    The array may contain more images than there are cases. Raises InputFault: wrong-shape, and those of ``CaseArray``;
     asking for a case: wrong-shape, unknown-class-value, and those of ``check_labels``.
     """
     array = CaseArray(stream, request)
@@ -192,7 +193,7 @@ def _example_of_conic_array(made: Example, cases: Sequence[Case], class_name: st
 def _read_pannuke_masks(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """Read the nuclei of one case: one label image for each class. ``class_values`` gives the channel, from 0, of each.
 
-    The last channel is left out if no class names it; other channels without a class must be empty. Raises InputFault:
+    The last channel is omitted if no class names it; other channels without a class must be empty. Raises InputFault:
     wrong-shape, unnamed-channel, and those of ``CaseArray`` and ``check_labels``.
     """
     array = CaseArray(stream, request)
@@ -204,9 +205,9 @@ def _read_pannuke_masks(stream: BinaryIO, request: Request, case: Case) -> Annot
 def _read_pannuke_masks_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
     """Read the nuclei of all cases; the index of a case along the first axis is ``Case.index``.
 
-    stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is asked for
+    stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is requested
 
-    The array may hold more images than there are cases. Raises InputFault: wrong-shape, and those of ``CaseArray``;
+    The array may contain more images than there are cases. Raises InputFault: wrong-shape, and those of ``CaseArray``;
     asking for a case: wrong-shape, unnamed-channel, and those of ``check_labels``.
     """
     array = CaseArray(stream, request)
@@ -232,7 +233,7 @@ def _check_channels(shape: tuple[int, ...], axes: tuple[str, ...], request: Requ
 
 
 def _channels_of(planes: npt.NDArray[Any], request: Request, case: Case, where: str) -> Annotations:
-    """Make label images of the channels that have a class. Raises InputFault with what is wrong in all channels."""
+    """Create label images of the channels that have a class. Raises InputFault with what is wrong in all channels."""
     parts: list[LabelImage] = []
     faults: list[Finding] = []
     warnings: list[Finding] = []
@@ -336,7 +337,7 @@ def _read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annota
 def variable_of(mat: MatFile, *names: str) -> Variable | None:
     """Find the variable with the first of these names that the file has; None if it has none of them.
 
-    Raises InputFault if it holds no plain numbers, or is there twice.
+    Raises InputFault if it contains no plain numbers, or is there twice.
     """
     name = next((name for name in names if any(variable.name == name for variable in mat.variables)), "")
     named = [variable for variable in mat.variables if variable.name == name]

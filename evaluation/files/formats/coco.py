@@ -91,7 +91,7 @@ class CocoDocument:
         return [id for id in dict.fromkeys(ids) if id is not None]
 
     def names(self, image: str) -> list[str]:
-        """Tell what an image may be called: its file name with and without folders and suffix, or its id."""
+        """Return what an image may be called: its file name with and without folders and suffix, or its id."""
         entry = self.images.get(image)
         name = image if entry is None or entry.file_name is None else entry.file_name
         base = name.replace("\\", "/").rpartition("/")[2]
@@ -102,7 +102,7 @@ class CocoDocument:
 
 
 def id_of(entry: Mapping[str, Any], key: str) -> str | None:
-    """Give the id under a key as text; None if there is none, or if it is neither a whole number nor a text."""
+    """Return the id under a key as text; None if missing, or if it is neither a whole number nor a text."""
     value = entry.get(key)
     return str(value) if type(value) is int or type(value) is str else None
 
@@ -172,7 +172,7 @@ class _Places:
     """The cases of the images of a document, each with a number; found when an image is first met.
 
     images    that are looked for at once
-    case_of   gives the case of an image by its id; None for other images, which are left out
+    case_of   gives the case of an image by its id; None for other images, which are omitted
     nameless  the case of annotations that name no image
     """
 
@@ -222,7 +222,7 @@ class _Places:
         return number
 
     def check_shape(self, place: str, size: list[int], case: Case) -> bool:
-        """Note an image, or a code, of another size than the case."""
+        """Record an image, or a code, of another size than the case."""
         height, width = case.shape_yx
         if size != [height, width]:
             fix = "Write codes and coordinates for the image at its own size; height comes before width in 'size'."
@@ -299,7 +299,7 @@ class _AnnotatedNuclei(ListSheet, ABC):
         self.class_of_category: dict[str, int] = {}
 
     def add_entry(self, number: int, entry: Any) -> None:
-        """Note an annotation, with the first thing that is wrong with it."""
+        """Record an annotation, with the first thing that is wrong with it."""
         self.number = number
         if type(entry) is not dict:
             self.fault("invalid-annotation", wording="value", expected="an object", value=entry)
@@ -327,7 +327,7 @@ class _AnnotatedNuclei(ListSheet, ABC):
         self.add_shape(entry)
 
     def wrong_value(self, entry: Mapping[str, Any], key: str, expected: str) -> None:
-        """Note what stands under a key of the annotation at hand, and what should."""
+        """Record what is under a key of the annotation at hand, and what should."""
         self.fault("invalid-annotation", expected=expected, of=f"{quote(key)} is", value=entry.get(key))
 
     def class_of_entry(self, entry: Mapping[str, Any]) -> int:
@@ -346,8 +346,8 @@ class _AnnotatedNuclei(ListSheet, ABC):
         return class_id
 
     def resolve(self, category: str) -> int:
-        """Find the class of a category, by its id as text, "" for none: by its name, else by its number. Gives a class
-        id, SKIPPED or UNKNOWN.
+        """Find the class of a category, by its id as text, "" for none: by its name, otherwise by its number. Gives
+        a class id, SKIPPED or UNKNOWN.
         """
         categories, values = self.document.categories, self.request.classes.values
         is_number = CATEGORY_NUMBER.fullmatch(category) is not None
@@ -360,11 +360,11 @@ class _AnnotatedNuclei(ListSheet, ABC):
 
     @abstractmethod
     def add_shape(self, entry: Mapping[str, Any]) -> None:
-        """Note the shape of the nucleus in the last row, or what is wrong with it."""
+        """Record the shape of the nucleus in the last row, or what is wrong with it."""
 
     @abstractmethod
     def settle(self) -> None:
-        """Make arrays of the shapes that have come since the last time."""
+        """Create arrays of the shapes that have come since the last time."""
 
     @abstractmethod
     def parts(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, Part]]:
@@ -411,12 +411,15 @@ def _read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotatio
 def _read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
     """Read the nuclei of all cases from one file.
 
-    case         the image of an annotation by its ``file_name``, with or without folders and suffix, else by its id
-    class        by the name of the category if that is a class, else by its number in ``class_values``; without either
+    case         the image of an annotation by its ``file_name``, with or without folders and suffix, otherwise by its
+                 id
+    class        by the name of the category if that is a class, otherwise by its number in ``class_values``; without
+                 either
                  the class of nuclei without a name
-    crowds       (``iscrowd`` 1) hold several nuclei: kept if their class is an ignore class, else left out with a
+    crowds       (``iscrowd`` 1) contain several nuclei: kept if their class is an ignore class, otherwise omitted with
+                 a
                  warning
-    codes        without a pixel are left out with a warning, or refused if ``vanished`` is "error"
+    codes        without a pixel are omitted with a warning, or refused if ``vanished`` is "error"
     probability  ``score``
 
     ``source_id`` is the id of the annotation, or its position from 0. Nuclei are in the order of the file, but if a
@@ -473,7 +476,7 @@ class _SegmentedNuclei(_AnnotatedNuclei):
             self.wrong_value(entry, "segmentation", SEGMENTATION_WORDS)
 
     def settle(self) -> None:
-        """Make arrays of the segmentations that have come since the last time."""
+        """Create arrays of the segmentations that have come since the last time."""
         what, limits = "vertices and runs", self.request.limits
         check_number(self.size // 2, what, "vertices_per_file", self.request.where, limits)
         self.settle_polygons()
@@ -500,7 +503,8 @@ class _SegmentedNuclei(_AnnotatedNuclei):
         self.polygons.clear()
 
     def settle_codes(self) -> None:
-        """Make runs of the codes that have come. A code without a pixel is left out, or a fault if the rules say so."""
+        """Create runs of the codes that have come. A code without a pixel is omitted, or a fault if the rules say
+        so."""
         fresh, codes, self.code_rows, self.codes = self.code_rows, self.codes, [], []
         shapes = [self.places.cases[self.case[row]].shape_yx for row in fresh]
         pixels = np.array([height * width for height, width in shapes], np.int64)
@@ -543,7 +547,7 @@ class _SegmentedNuclei(_AnnotatedNuclei):
 
 
 def _example_document(made: Example, cases: Sequence[Case], shapes: Callable[[Case], list[tuple[str, Any]]]) -> bytes:
-    """Make an example of all cases; ``shapes`` gives the class of each nucleus of a case, and its place."""
+    """Create an example of all cases; ``shapes`` gives the class of each nucleus of a case, and its place."""
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for image_id, case in enumerate(cases, start=1):

@@ -189,13 +189,13 @@ def _first_word(head: bytes, chunks: Iterator[bytes], words: Words, keys: Words 
 
 
 def header_names(head: bytes) -> set[str]:
-    """Give the names in the first line of a CSV file, in lower case."""
+    """Return the names in the first line of a CSV file, in lower case."""
     line = re.split(rb"[\r\n]", head.lstrip(), maxsplit=1)[0].decode("utf-8", "replace")
     return {name.strip().strip('"').casefold() for name in re.split("[,;\t]", line)}
 
 
 def foreign_table(path: Path) -> str:
-    """Tell what a table of another tool is that is not read, and what to do; "" if nothing is known of it."""
+    """Return what a table of another tool is that is not read, and what to do; "" if nothing is known of it."""
     with path.open("rb") as stream:
         head = stream.read(FIRST_LINE_BYTES).removeprefix(b"\xef\xbb\xbf")
     known = next((words for line, words in LINES if line.match(head)), "") or other_table(header_names(head))
@@ -221,9 +221,9 @@ def _detect_table(head: bytes) -> Detected | None:
 
 
 def _rows_of_vertices(head: bytes) -> str:
-    """Tell that a table of x and y has a row for each vertex or pixel of a nucleus, and what to do; "" if it has not.
+    """Report that a table of x and y has a row for each vertex or pixel of a nucleus, and what to do; "" if it has not.
 
-    The same id, or the same label with places that touch, stands in three rows and more on end, as far as the beginning
+    The same id, or the same label with places that touch, is in three rows and more on end, as far as the beginning
     of the table tells.
 
     >>> _rows_of_vertices(b"cell_id,x,y\\n" + b"1,2,3\\n1,9,3\\n1,9,8\\n" * 2)[:47]
@@ -249,7 +249,7 @@ def _rows_of_vertices(head: bytes) -> str:
 
 
 def _touch(rows: Sequence[Sequence[str]], same: Sequence[bool], columns: tuple[int, int]) -> bool:
-    """Tell whether most neighbouring rows of the same nucleus have places that touch each other."""
+    """Return whether most neighbouring rows of the same nucleus have places that touch each other."""
     steps = []
     for is_same, (one, other) in zip(same, pairwise(rows), strict=True):
         with suppress(ValueError):
@@ -266,7 +266,7 @@ def _beginning(head: bytes) -> tuple[list[str], list[list[str]]]:
 
 
 def _are_counts(head: bytes) -> bool:
-    """Tell whether a table has a row for each image, with whole numbers besides its name, as far as its beginning
+    """Return whether a table has a row for each image, with whole numbers besides its name, as far as its beginning
     tells.
     """
     columns, filled = _beginning(head)
@@ -321,7 +321,7 @@ class FoundImage:
 
 
 def list_images(stream: BinaryIO, request: Request) -> list[_ListedImage]:
-    """List the images of a file of all cases, in its order; none if its format is not known to list any.
+    """List the images of a file of all cases, in its order; none if its format is unknown to list any.
 
     Raises InputFault as the readers do, for what they meet.
     """
@@ -432,7 +432,7 @@ def _size_in_document(stream: BinaryIO, request: Request, name: str) -> SizeYx |
 
 
 def _plain_size(size: object) -> SizeYx | None:
-    """Give height and width, if they are two whole numbers above 0."""
+    """Return height and width, if they are two whole numbers above 0."""
     if type(size) is list and len(size) == 2 and all(type(side) is int and 1 <= side <= LARGEST_SIDE for side in size):
         return size[0], size[1]
     return None
@@ -462,7 +462,7 @@ def _size_of_image(source: Path, stream: BinaryIO, request: Request) -> SizeYx |
 
 
 def _plane_of(shape: tuple[int, ...], channels: tuple[int, ...]) -> SizeYx | None:
-    """Give the size of the plane that an array of this shape holds; ``channels``: how many an image may have.
+    """Return the size of the plane that an array of this shape holds; ``channels``: how many an image may have.
 
     The first two axes if it is not clear, so that the reader can say what is wrong.
 

@@ -1,4 +1,4 @@
-"""What a reader has to know beside the bytes of a file, and what example files are made of.
+"""What a reader has to know next to the bytes of a file, and what example files are built from.
 
 Examples hold three square nuclei along the upper edge of each image, of the first classes in turn. The kit
 shows such files to participants, and the fuzzers start from them.
@@ -59,12 +59,12 @@ UM_PER_UNIT = {"um": 1.0, "mm": 1000.0}
 
 
 def are_coordinates(numbers: Float64) -> Bool:
-    """Tell which numbers are coordinates, between -1e9 and 1e9 px; NaN is none. The result has the same shape."""
+    """Return which numbers are coordinates, between -1e9 and 1e9 px; NaN is none. The result has the same shape."""
     return np.asarray(np.abs(numbers) <= COORDINATE_LIMIT)
 
 
 def to_px(numbers: Float64, units: str | None, spacing_um: float | Float64 | None) -> Float64:
-    """Convert coordinates of a file to px: those in um or mm by the size of a pixel, NaN if it is not known.
+    """Convert coordinates of a file to px: those in um or mm by the size of a pixel, NaN if it is unknown.
 
     units       of the rules; None: px, the only ones that the format has
     spacing_um  one for all, or one for each in a shape that fits
@@ -76,7 +76,7 @@ def to_px(numbers: Float64, units: str | None, spacing_um: float | Float64 | Non
 
 
 class CasesOnDemand(Mapping[str, Annotations]):
-    """Annotations by the names of cases, in the order of a file: a case is decoded when it is asked for."""
+    """Annotations by the names of cases, in the order of a file: a case is decoded when it is requested."""
 
     def __init__(self, names: Sequence[str], decode: Callable[[str], Annotations]) -> None:
         self.names = names
@@ -115,7 +115,7 @@ def outlines_of_rings(
     is_hole: Bool | None = None,
     **columns: Any,
 ) -> Outlines:
-    """Make outlines of rings that follow each other, with so many vertices each, and of the columns of their nuclei.
+    """Create outlines of rings that follow each other, with so many vertices each, and of the columns of their nuclei.
 
     owner    which nucleus each ring is a part of; None: each is one
     is_hole  None: no ring is one
@@ -139,7 +139,7 @@ UInt16 = npt.NDArray[np.uint16]
 
 
 def example_instances(case: Case, classes: int) -> Instances:
-    """Make the nuclei of a case, squares that end where the image does."""
+    """Create the nuclei of a case, squares that end where the image does."""
     height, width = case.shape_yx
     side = max(1, min(SIDE_PX, height, width // NUCLEI))
     count = min(NUCLEI, width // side)
@@ -159,7 +159,7 @@ class Example(Generic[RulesT]):
     """The made nuclei in the coordinates, units and classes that the rules of a side ask for.
 
     names   the classes of the challenge
-    values  the number of each class: the first of ``class_values``, else 1 for the first class and so on
+    values  the number of each class: the first of ``class_values``, otherwise 1 for the first class and so on
     """
 
     def __init__(self, rules: RulesT, class_names: Sequence[str]) -> None:
@@ -169,7 +169,7 @@ class Example(Generic[RulesT]):
         self.values: dict[str, int] = {name: of_class[0] for name, of_class in numbers.items()}
 
     def instances(self, case: Case, class_name: str | None = None) -> Instances:
-        """Give the nuclei of a case; those of one class if its file holds one class."""
+        """Return the nuclei of a case; those of one class if its file contains one class."""
         from nuclei_metrics.instances.runs import select_instances
 
         everything = example_instances(case, len(self.names))
@@ -185,18 +185,18 @@ class Example(Generic[RulesT]):
         return flat.reshape(case.shape_yx)
 
     def class_numbers(self, case: Case) -> UInt16:
-        """Give the number of the class of every pixel, 0 background."""
+        """Return the number of the class of every pixel, 0 background."""
         numbers = np.array([0, *(self.values[name] for _, name in self.classes_of(case))], np.uint16)
         return numbers[self.labels(case)]
 
     def classes_of(self, case: Case, class_name: str | None = None) -> list[tuple[int, str]]:
-        """Give id and class of each nucleus."""
+        """Return id and class of each nucleus."""
         instances = self.instances(case, class_name)
         pairs = zip(instances.source_id, instances.class_id, strict=True)
         return [(int(label), self.names[class_id - 1]) for label, class_id in pairs]
 
     def outlines(self, case: Case, class_name: str | None = None) -> Outlines:
-        """Give outlines that cover exactly the pixels, on the grid of the rules."""
+        """Return outlines that cover exactly the pixels, on the grid of the rules."""
         from nuclei_metrics.instances.outlines import trace_outlines
 
         traced = trace_outlines(self.instances(case, class_name))
@@ -204,20 +204,20 @@ class Example(Generic[RulesT]):
         return replace(traced, points_xy=self.in_file(traced.points_xy - shift, case))
 
     def rings(self, case: Case, class_name: str | None = None) -> list[tuple[str, npt.NDArray[np.float64]]]:
-        """Give class and vertices of each nucleus."""
+        """Return class and vertices of each nucleus."""
         outlines = self.outlines(case, class_name)
         rings = np.split(outlines.points_xy, outlines.ring_start[1:-1])
         return [(self.names[of_class - 1], ring) for of_class, ring in zip(outlines.class_id, rings, strict=True)]
 
     def points(self, case: Case, class_name: str | None = None) -> Points:
-        """Give centroids, in the units of the rules."""
+        """Return centroids, in the units of the rules."""
         instances = self.instances(case, class_name)
         shift = 0.5 if self.rules.value("origin") == "pixel_corner" else 0.0
         points_xy = self.in_file(np.asarray(instances.centroid_pixels_yx()[:, ::-1], np.float64) + shift, case)
         return Points(points_xy, instances.class_id, instances.source_id)
 
     def marks(self, case: Case, class_name: str | None = None) -> list[tuple[str, float, float]]:
-        """Give class, x and y of each centroid."""
+        """Return class, x and y of each centroid."""
         points = self.points(case, class_name)
         names = [self.names[class_id - 1] for class_id in points.class_id]
         return [(name, x, y) for name, (x, y) in zip(names, points.points_xy.tolist(), strict=True)]
@@ -298,9 +298,9 @@ def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
 class Format:
     """How a format is read and written: a row of ``FORMATS`` of its module. docs/development.md says how to add one.
 
-    words     what participants hand in
-    example   writes a valid file for an ``Example``, its cases (one, unless the file holds all) and the name of its
-              class, None if it holds all
+    words     what participants submit
+    example   writes a valid file for an ``Example``, its cases (one, unless the file contains all) and the name of its
+              class, None if it contains all
     read      reads the annotations of a case from a stream, for a ``Request``, the case, and the files that go with
               it, by key
     read_all  reads those of all cases from a stream, for a ``Request`` and the cases by their names in such files

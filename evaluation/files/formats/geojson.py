@@ -65,13 +65,14 @@ class Malformed(Exception):
 def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -> Annotations:
     """Read the nuclei of a GeoJSON file in document order: Outlines or Points, as ``rules.shape`` says.
 
-    - A feature is a nucleus. Its geometry is ``nucleusGeometry`` if it has one (cells of QuPath), else ``geometry``.
+    - A feature is a nucleus. Its geometry is ``nucleusGeometry`` if it has one (cells of QuPath), otherwise
+      ``geometry``.
       All parts of a MultiPolygon or GeometryCollection belong to the same nucleus; every point of a MultiPoint is a
       nucleus of its own. A geometry without a feature is a nucleus without a class; if the whole file is one
       GeometryCollection, each of its members is. Features in ``properties.childObjects`` count too, after their parent.
     - The class is ``properties.classification``, or its ``name``, or its ``names`` joined by ": ". Without one,
       ``properties.objectType``, or ``properties.type`` (TIAToolbox: a name or a number), is the class if it is the name
-      of one. Where classes are not known, QuPath's own types of objects are none.
+      of one. Where classes are unknown, QuPath's own types of objects are none.
     - The probability is the first of probability, score, confidence (TIAToolbox: prob) in ``properties``, or the
       measurement of this name or of the name "Detection probability". ``class_probabilities`` in ``properties`` is an
       object with a number for each class; no software is known that writes such numbers, so this is the only place.
@@ -79,9 +80,9 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
       a MultiPoint have "/1", "/2", … behind it. The ids of QuPath 0.2, which are types, do not count.
     - Rings close by themselves; a last vertex that repeats the first is dropped.
     - An annotation, tile, core or root of QuPath around detections or cells is a region (``_find_regions``):
-      it is left out with a warning, unless its class is not scored.
+      it is omitted with a warning, unless its class is not scored.
 
-    Shapes that the nuclei do not have are refused or, with ``other_shapes = "skip"``, left out with a warning, as are
+    Shapes that the nuclei do not have are refused or, with ``other_shapes = "skip"``, omitted with a warning, as are
     features without a geometry. Raises InputFault with all that is wrong: too-large, too-deep, not-json, wrong-format,
     invalid-annotation, unsupported-shape, empty-polygon, invalid-coordinate, unknown-class, invalid-probability,
     missing-probability.
@@ -103,7 +104,7 @@ def pieces_of(stream: BinaryIO, request: Request[GeojsonRules]) -> Iterator[list
 
 
 def _find_regions(stream: BinaryIO, request: Request[GeojsonRules]) -> dict[int, int]:
-    """Find the numbers of the features that are regions, and how many detections or cells of QuPath lie in each.
+    """Find the numbers of the features that are regions, and how many detections or cells of QuPath are in each.
 
     A region is any other object of QuPath with the middle of a detection inside that has less than half of its area.
     """
@@ -140,7 +141,7 @@ def _find_regions(stream: BinaryIO, request: Request[GeojsonRules]) -> dict[int,
 
 
 def _has_both(chunks: Iterator[bytes]) -> bool:
-    """Tell whether a text has words for nuclei of QuPath and for what may lie around them."""
+    """Return whether a text has words for nuclei of QuPath and for what may be around them."""
     of_nuclei = around = False
     before = b""
     for chunk in chunks:
@@ -169,7 +170,7 @@ def _children_of(item: Any) -> list[Any]:
 
 
 def _object_type(item: Any) -> str | None:
-    """Give the type of an object of QuPath, None for other features."""
+    """Return the type of an object of QuPath, None for other features."""
     if type(item) is not dict or item.get("type") != "Feature":
         return None
     properties = item.get("properties")
@@ -179,7 +180,7 @@ def _object_type(item: Any) -> str | None:
 
 
 def _is_ignored(item: dict[str, Any], request: Request[GeojsonRules]) -> bool:
-    """Tell whether the class of a feature is one that the challenge does not score."""
+    """Return whether the class of a feature is one that the challenge does not score."""
     name = _name_of_class(item["properties"]) if type(item.get("properties")) is dict else None
     if not isinstance(name, str) or not request.classes.names:
         return False
@@ -187,7 +188,7 @@ def _is_ignored(item: dict[str, Any], request: Request[GeojsonRules]) -> bool:
 
 
 def _shapes_in(item: dict[str, Any]) -> list[Any]:
-    """Give the parts of the outline of a feature as shapes; none if it has no usable one."""
+    """Return the parts of the outline of a feature as shapes; none if it has no usable one."""
     try:
         outlines, _, _ = _split_shape(item.get("nucleusGeometry") or item.get("geometry"))
         return [shapely.Polygon(rings[0], [hole for hole in rings[1:] if len(hole) > 3]) for rings in outlines if rings]
@@ -198,7 +199,7 @@ def _shapes_in(item: dict[str, Any]) -> list[Any]:
 def read_in_guessed_pieces(
     stream: BinaryIO, request: Request[GeojsonRules], case: Case, regions: Mapping[int, int]
 ) -> Annotations | None:
-    """Read the nuclei of a file whose features all lie where they seem to; None for others, and for what is not JSON.
+    """Read the nuclei of a file whose features all are where they seem to; None for others, and for what is not JSON.
 
     So what is wrong with the text of a file is told by the way of reading that makes no guesses. Raises InputFault with
     all that is wrong with its features.
@@ -338,7 +339,7 @@ class FeatureReader:
         return [outlines]
 
     def class_name(self, properties: dict[str, Any]) -> Any:
-        """Find the name of the class, None if there is none."""
+        """Find the name of the class, None if missing."""
         name = _name_of_class(properties)
         return self.flat_class_name(properties) if name is None or name == "" else name
 
@@ -360,7 +361,7 @@ class FeatureReader:
 
 
 def _name_of_class(properties: dict[str, Any]) -> Any:
-    """Tell what the classification of a feature is called, None without one."""
+    """Return what the classification of a feature is called, None without one."""
     name = properties.get("classification")
     if type(name) is dict:
         names = name.get("names")
@@ -434,7 +435,7 @@ def _malformed_coordinates(coordinates: Any, kind: str) -> Malformed:
 
 
 def _probability_in(properties: dict[str, Any]) -> Any:
-    """Find the probability among the properties or measurements of a feature, None if there is none."""
+    """Find the probability among the properties or measurements of a feature, None if missing."""
     measurements = properties.get("measurements")
     if type(measurements) is list:  # QuPath before 0.4
         measurements = {str(entry.get("name")): entry.get("value") for entry in measurements if type(entry) is dict}
@@ -465,16 +466,17 @@ def _probabilities_in(properties: list[dict[str, Any]], keys: Set[str]) -> list[
 
 
 def write_geojson(outlines: Outlines, class_names: Sequence[str], colours: Sequence[str | None]) -> bytes:
-    """Make a FeatureCollection that QuPath opens: an annotation for each nucleus, with its class and colour.
+    """Create a FeatureCollection that QuPath opens: an annotation for each nucleus, with its class and colour.
 
     class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
     colours      ``#rrggbb`` of each class, or None
 
-    Coordinates are written as they are: QuPath counts from the corner of the first pixel. Rings are closed, holes come
-    after the part around them (the smallest one that contains their first vertex, else the first), and rings of one or
-    two vertices repeat the last one, since a ring must have four positions. Nuclei without a vertex are left out.
-    ``source_id`` becomes the id, the probability the measurement "Probability", the class probabilities a property. The
-    same outlines give the same bytes. Raises ValueError for ids of classes without a name.
+    Coordinates are written as they are: QuPath counts from the corner of the first pixel. Rings are closed, holes
+    come after the part around them (the smallest one that contains their first vertex, otherwise the first), and
+    rings of one or two vertices repeat the last one, since a ring must have four positions. Nuclei without a
+    vertex are omitted. ``source_id`` becomes the id, the probability the measurement "Probability", the class
+    probabilities a property. The same outlines give the same bytes. Raises ValueError for ids of classes without
+    a name.
     """
     rings = closed_rings(outlines.points_xy, outlines.ring_start)
     first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1)).tolist()

@@ -76,7 +76,7 @@ LIBRARY_FAULTS = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a reader is asked for.
+    """What a reader is requested.
 
     where        the file, for messages
     name         of the file
@@ -213,7 +213,7 @@ def _arrays_of(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo])
 
 
 def _check_codecs(metadata: JsonObject, content: Mapping[str, bytes]) -> None:
-    """Refuse codecs that are not known, and chunks of blosc of another length than they say.
+    """Refuse codecs that are unknown, and chunks of blosc of another length than they say.
 
     Raises Damaged, CutOff: zarr makes pixels of a chunk that is cut.
     """
@@ -263,12 +263,12 @@ def _in_folders(name: str) -> str:
 
 
 def _is_below(name: str, folder: str) -> bool:
-    """Tell whether a path lies in a folder; "" holds all."""
+    """Return whether a path is in a folder; "" contains all."""
     return not folder or name.startswith(f"{folder}/")
 
 
 def is_store(path: Path) -> bool:
-    """Tell whether a folder is a Zarr store."""
+    """Return whether a folder is a Zarr store."""
     return path.is_dir() and any((path / name).is_file() for name in ZARR)
 
 
@@ -276,7 +276,8 @@ def is_store(path: Path) -> bool:
 
 
 def _read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
-    """Read the array at the path ``dataset``, else the only one, or the one with a usual name. No link is followed."""
+    """Read the array at the path ``dataset``, otherwise the only one, or the one with a usual name. No link is
+    followed."""
     members = list_hdf5_members(stream, nested=True)
     if asked.dataset is not None:
         chosen = [member for member in members if member.name == asked.dataset.strip("/")]
@@ -330,7 +331,7 @@ class _Inert(pickle._Unpickler):
 
 
 def read_cellpose(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
-    """Read the array ``masks`` of the dictionary in a .npy file, made of the bytes that it has there."""
+    """Read the array ``masks`` of the dictionary in a .npy file, built from the bytes that it has there."""
     read_npy_header(Plain(stream))
     held, *others = _Inert(stream).load().state[4]
     if others or not isinstance(held, dict) or "masks" not in held:
@@ -403,7 +404,7 @@ def _check_length_of_roi(data: bytes) -> None:
 
 
 def _geometry_of_roi(roi: Any) -> JsonObject:
-    """Make a geometry of GeoJSON; what is neither an area nor points has the name of its type."""
+    """Create a geometry of GeoJSON; what is neither an area nor points has the name of its type."""
     kind, areas = roi.roitype.name, ("POLYGON", "FREEHAND", "TRACED", "RECT", "OVAL")
     if kind == "POINT":
         return {"type": "MultiPoint", "coordinates": roi.coordinates().tolist()}
@@ -430,7 +431,7 @@ SCALARS = (str, int, float, bool)
 
 
 def _read_geoparquet(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
-    """Make a feature of each row, whose other columns are its properties."""
+    """Create a feature of each row, whose other columns are its properties."""
     pyarrow, parquet = library("pyarrow", asked.where), library("pyarrow.parquet", asked.where)
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())  # others reserve much address space
     try:
@@ -451,7 +452,7 @@ def _read_geoparquet(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
 
 
 def _properties_of_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the columns of a nucleus, with its class where features of GeoJSON have it."""
+    """Return the columns of a nucleus, with its class where features of GeoJSON have it."""
     properties = {name: value for name, value in row.items() if type(value) in SCALARS}
     said = row.get("classification")
     if type(said) is str and said.startswith("{"):  # what geopandas makes of QuPath's

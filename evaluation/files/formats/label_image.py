@@ -1,4 +1,4 @@
-"""Label images as .npy, .npz, .png, .tif, .mha, .h5 and others, with the class of every pixel or nucleus beside them.
+"""Label images as .npy, .npz, .png, .tif, .mha, .h5 and others, with the class of every pixel or nucleus next to them.
 
 The size in a file's header is compared with the image's before anything of that size is read. Nothing is unpickled, and
 no file is opened but those that are given. Maps of colours are read, and label images written, at the end.
@@ -118,7 +118,7 @@ def _read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case
 
 
 def wanted(request: Request, case: Case, where: str) -> dict[str, Any]:
-    """Give the arguments of ``open_image`` that say what the image of a case must be."""
+    """Return the arguments of ``open_image`` that say what the image of a case must be."""
     limit = request.limits.bytes_per_file
     return {"where": where, "shape_yx": case.shape_yx, "bytes_limit": limit, "spacing_um": case.spacing_um}
 
@@ -193,7 +193,7 @@ def class_ids_in(
 
 
 def _classes_of_values(values: Integers, classes: ClassTable, *, where: str, first_row: int = 0) -> Int16:
-    """Give the class ids that class numbers stand for, int16 of the same shape (H, W); 0 is none.
+    """Return the class ids that class numbers stand for, int16 of the same shape (H, W); 0 is none.
 
     Raises InputFault ("unknown-class-value").
     """
@@ -204,7 +204,7 @@ def _classes_of_values(values: Integers, classes: ClassTable, *, where: str, fir
 
 
 def known_classes(values: Integers, classes: ClassTable) -> Int16:
-    """Give the class ids that class numbers stand for; NO_CLASS for those that stand for none."""
+    """Return the class ids that class numbers stand for; NO_CLASS for those that stand for none."""
     table = np.full(MAX_CLASS_VALUE + 1, NO_CLASS, np.int16)
     table[0] = 0
     for number, class_id in classes.values.items():
@@ -216,7 +216,7 @@ def known_classes(values: Integers, classes: ClassTable) -> Int16:
 
 
 def _unknown_values(values: Integers, unknown: Bool, where: str, classes: ClassTable, first_row: int) -> list[Finding]:
-    """Make a finding of each of the first values that are no class."""
+    """Create a finding of each of the first values that are no class."""
     expected = describe_class_values(classes)
 
     def value_fault(value: int, pixels: int) -> Finding:
@@ -228,7 +228,7 @@ def _unknown_values(values: Integers, unknown: Bool, where: str, classes: ClassT
 
 
 def for_values(values: Integers, finding: Callable[[int, int], Finding], *, most_first: bool = False) -> list[Finding]:
-    """Make a finding of each of the first different values and its number of pixels or nuclei; all are counted."""
+    """Create a finding of each of the first different values and its number of pixels or nuclei; all are counted."""
     each, counts = np.unique(values, return_counts=True)
     order = np.argsort(-counts, kind="stable") if most_first else np.arange(len(each))
     pairs = zip(each[order[:VALUES_NAMED]].tolist(), counts[order[:VALUES_NAMED]].tolist(), strict=True)
@@ -246,14 +246,14 @@ def describe_class_values(classes: ClassTable) -> str:
 
 
 def named_values(classes: ClassTable) -> list[str]:
-    """Give the numbers that stand for classes, with the names of these."""
+    """Return the numbers that stand for classes, with the names of these."""
     ignored = {class_id: name for name, class_id in classes.ids.items() if class_id < 0}
     names = {**dict(enumerate(classes.names, start=1)), **ignored}
     return [f"{number} ({quote(names[class_id])})" for number, class_id in sorted(classes.values.items())]
 
 
 def _classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where: str) -> Int16:
-    """Give the class id of each label, int16 (N,), in ascending order of the labels.
+    """Return the class id of each label, int16 (N,), in ascending order of the labels.
 
     Raises InputFault ("instance-without-class").
     """
@@ -328,7 +328,7 @@ def _read_json_table(stream: BinaryIO, request: Request, where: str) -> dict[int
 
 
 def _distinct_numbers(ids: Sequence[str]) -> list[int]:
-    """Give the ids as numbers, if all are plain digits and no two are equal; else none: ``ID`` looks at each."""
+    """Return the ids as numbers, if all are plain digits and no two are equal; otherwise none: ``ID`` looks at each."""
     text = "".join(ids)
     if not (text.isascii() and text.isdigit()) or not 0 < len(min(ids, key=len)) <= len(max(ids, key=len)) <= 18:
         return []
@@ -369,7 +369,7 @@ def _example_of_label_image(made: Example[LabelImageRules], cases: Sequence[Case
 
 
 def example_companion(made: Example, key: str, cases: Sequence[Case]) -> bytes:
-    """Make the class map, or the class table, that goes with an example; ``key`` of the rules has its pattern."""
+    """Create the class map, or the class table, that goes with an example; ``key`` of the rules has its pattern."""
     if key == "class_table":
         return csv_bytes(["id", "class"], made.classes_of(cases[0]))
     return image_bytes(made.class_numbers(cases[0]), made.rules.value(key))
@@ -490,12 +490,12 @@ def _pack_colours(image: npt.NDArray[np.uint8]) -> UInt32:
 
 
 def _code_of(colour: str) -> int:
-    """Give the number of a colour such as "#ff8000"."""
+    """Return the number of a colour such as "#ff8000"."""
     return int(colour[1:], 16)
 
 
 def _unknown_colours(codes: UInt32, unknown: Bool, request: Request[ColourMapRules]) -> list[Finding]:
-    """Make a finding for each of the first colours that have no meaning."""
+    """Create a finding for each of the first colours that have no meaning."""
     rules, where = request.rules, request.where
     colours = [f"{quote(colour)} ({quote(name)})" for name, colour in rules.colours.items()]
     expected = ", ".join([f"{quote(BLACK)} (background)", *colours, f"{quote(rules.border_colour)} (borders)"])
@@ -531,10 +531,10 @@ Labels = npt.NDArray[np.integer[Any]]
 
 
 def write_label_tiff(instances: Instances, *, where: str = "nuclei") -> bytes:
-    """Make a TIFF of (H, W) px, uint16 or, for numbers above 65,535, int32: 0 background, else the number of the
+    """Create a TIFF of (H, W) px, uint16 or, for numbers above 65,535, int32: 0 background, otherwise the number of the
     nucleus.
 
-    The number is the ``source_id`` if these are distinct whole numbers from 1 to 2^31 - 1, else the position in
+    The number is the ``source_id`` if these are distinct whole numbers from 1 to 2^31 - 1, otherwise the position in
     ``instances``, 1…N. ``where`` says what is written, for messages. Raises InputFault: overlap-in-label-map, and
     unsupported-shape for points.
     """
@@ -542,7 +542,7 @@ def write_label_tiff(instances: Instances, *, where: str = "nuclei") -> bytes:
 
 
 def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None, *, where: str = "nuclei") -> bytes:
-    """Make a TIFF as that of ``write_label_tiff``, with the number of the class in every pixel of a nucleus.
+    """Create a TIFF as that of ``write_label_tiff``, with the number of the class in every pixel of a nucleus.
 
     numbers   class id c has the number ``numbers[c - 1]``; None: c itself
 
@@ -555,7 +555,7 @@ def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None,
 
 
 def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: str = "nuclei") -> bytes:
-    """Make a MATLAB 5 file with the nuclei of a class (None: of all) in ``n_ary_mask``, integer (H, W), 0 background.
+    """Create a MATLAB 5 file with the nuclei of a class (None: of all) in ``n_ary_mask``, integer (H, W), 0 background.
 
     Numbers, and what is raised, as in ``write_label_tiff``; also too-large for images of 2^30 px and more.
     """
@@ -569,7 +569,7 @@ def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: 
 
 
 def _instance_numbers(source_id: npt.NDArray[Any]) -> Int64:
-    """Choose the numbers by which instances stand in a label image, int64 (N,)."""
+    """Choose the numbers by which instances are in a label image, int64 (N,)."""
     texts = [str(source) for source in source_id]
     if all(re.fullmatch("[1-9][0-9]{0,9}", text) for text in texts) and len(set(texts)) == len(texts):
         number = np.array(texts, dtype=np.int64)
@@ -579,7 +579,7 @@ def _instance_numbers(source_id: npt.NDArray[Any]) -> Int64:
 
 
 def _paint_numbers(instances: Instances, number: Int64, where: str) -> Labels:
-    """Paint the number of the nucleus into every pixel, (H, W); nuclei with the number 0 are left out. Raises
+    """Paint the number of the nucleus into every pixel, (H, W); nuclei with the number 0 are omitted. Raises
     InputFault.
     """
     if instances.point_yx is not None and len(instances):
@@ -599,7 +599,7 @@ def _paint_numbers(instances: Instances, number: Int64, where: str) -> Labels:
 
 
 def contested_px(start: Int64, stop: Int64) -> int:
-    """Count the pixels that lie in two runs or more; runs are sorted by start."""
+    """Count the pixels that are in two runs or more; runs are sorted by start."""
     reach = np.maximum.accumulate(stop)[:-1]  # of all runs before each
     shared_stop = np.minimum(stop[1:], reach)
     is_shared = shared_stop > start[1:]

@@ -87,7 +87,7 @@ def _read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: 
     """Read the nuclei of a file of the platform.
 
     kind, key   "polygon" or "point", and the key under which an item has its vertices or its position
-    what        stands there
+    what        is there
     """
     where = request.where
     with resting_collector():
@@ -114,7 +114,7 @@ def _read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: 
 
 
 def _items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> Iterator[list[Any]]:
-    """Give the items of a file of the platform, some at a time.
+    """Return the items of a file of the platform, some at a time.
 
     kinds  the types of a file with a list of items, and of one that is a single item
     key    what every item has
@@ -135,11 +135,12 @@ def _items_of(records: Records, kinds: tuple[str, str], key: str, where: str) ->
 def write_polygons_json(
     outlines: Outlines, class_names: Sequence[str], name: str, *, where: str | None = None
 ) -> bytes:
-    """Make a "Multiple polygons" file called ``name``, in the units that the outlines have. ``where`` is for messages.
+    """Create a "Multiple polygons" file called ``name``, in the units that the outlines have. ``where`` is for
+    messages.
 
     class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
 
-    Nuclei without a vertex are left out; so are class probabilities, since the platform's schema refuses them. The
+    Nuclei without a vertex are omitted; so are class probabilities, since the platform's schema refuses them. The
     format has neither holes nor several parts: raises InputFault ("unsupported-shape") for them, and ValueError for ids
     of classes without a name.
     """
@@ -170,7 +171,7 @@ def _in_plane(points_xy: Float64) -> Float64:
 
 
 def named(item: dict[str, Any], name: str | None, probability: float | None) -> dict[str, Any]:
-    """Give an item a name and a probability, as far as it has them."""
+    """Return an item a name and a probability, as far as it has them."""
     return {
         **({} if name is None else {"name": name}),
         **item,
@@ -186,11 +187,11 @@ def _example_of_polygons_json(made: Example, cases: Sequence[Case], class_name: 
 
 
 def write_points_json(points: Points, class_names: Sequence[str]) -> bytes:
-    """Make a "Multiple points" file, in the units that the points have.
+    """Create a "Multiple points" file, in the units that the points have.
 
     class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
 
-    Class probabilities are left out, since the platform's schema refuses them. Raises ValueError for ids of classes
+    Class probabilities are omitted, since the platform's schema refuses them. Raises ValueError for ids of classes
     without a name.
     """
     nuclei = zip(_in_plane(points.points_xy), names_and_probabilities(points, class_names), strict=True)
@@ -227,11 +228,12 @@ TOOLS = {
 def _read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], case: Case) -> Annotations:
     """Read the nuclei of a file in document order: their contours or, with ``shape = "point"``, their centroids.
 
-    - A class is a name (labelme), or a number: the name that ``type_map`` gives to it if that is a class, else that of
+    - A class is a name (labelme), or a number: the name that ``type_map`` gives to it if that is a class, otherwise
+      that of
       ``class_values``. The number 0 and null are no class.
-    - ``type_prob`` is the probability. ``source_id`` is HoVer-Net's id, else the position in the file, from 1.
+    - ``type_prob`` is the probability. ``source_id`` is HoVer-Net's id, otherwise the position in the file, from 1.
     - labelme: polygons and rectangles with one ``group_id`` and one label are parts of a nucleus; ``point`` is a
-      nucleus where nuclei are points. Other shapes are refused, or left out with ``other_shapes = "skip"``.
+      nucleus where nuclei are points. Other shapes are refused, or omitted with ``other_shapes = "skip"``.
 
     Raises InputFault with all that is wrong: too-large, too-deep, not-json, duplicate-key, wrong-format,
     invalid-annotation, unsupported-shape, empty-polygon, invalid-coordinate, unknown-class, invalid-probability,
@@ -289,7 +291,7 @@ class _ContourReader:
         self.nuclei = NucleusLists(request, case, "shape" if self.is_labelme else "cell")
 
     def add(self, pieces: Iterator[list[Any]]) -> None:
-        """Add nuclei of a list. labelme's parts of a nucleus may lie anywhere in it: they wait for its end."""
+        """Add nuclei of a list. labelme's parts of a nucleus may be anywhere in it: they wait for its end."""
         grouped: dict[str, tuple[int, Any, list[list[Any]]]] = {}
         for piece in pieces:
             for record in piece:
@@ -361,7 +363,7 @@ class _ContourReader:
 
 
 def _corners_of(points: list[Any]) -> list[Any]:
-    """Give the corners of a rectangle of which two opposite ones are given; other lists as they are.
+    """Return the corners of a rectangle of which two opposite ones are given; other lists as they are.
 
     >>> _corners_of([[1, 2], [5, 9]])
     [[1, 2], [5, 2], [5, 9], [1, 9]]

@@ -63,7 +63,7 @@ class CodeRuns:
 
 
 def runs_of_pairs(codes: Sequence[str], place: Place, *, pixels: int, first_pixel: int) -> CodeRuns:
-    """Make runs of codes of the form "start length start length …", numbers apart by blanks.
+    """Create runs of codes of the form "start length start length …", numbers apart by blanks.
 
     place        the place of a code, for messages
     pixels       height x width of the image, px
@@ -105,7 +105,7 @@ def runs_of_pairs(codes: Sequence[str], place: Place, *, pixels: int, first_pixe
 
 
 def runs_of_counts(codes: Sequence[str | Sequence[Any]], place: Place, *, pixels: int | Int64) -> CodeRuns:
-    """Make runs of COCO codes: lists of counts, or compressed strings.
+    """Create runs of COCO codes: lists of counts, or compressed strings.
 
     place   the place of a code, for messages
     pixels  height x width of the image, px: one number, or int64 (N,) if the codes are of several images
@@ -152,7 +152,7 @@ def _join_codes(codes: Sequence[str | Sequence[Any]], begin: int, faults: _CodeF
 
 
 def _runs_of_joined_counts(counts: Int64, sizes: Int64, begin: int, pixels: Int64, faults: _CodeFaults) -> CodeRuns:
-    """Make runs of joined codes; each has ``sizes`` of the counts, and the first code has the number ``begin``."""
+    """Create runs of joined codes; each has ``sizes`` of the counts, and the first code has the number ``begin``."""
     code = np.repeat(np.arange(len(sizes)), sizes)
     bad = (counts < 0) | (counts > pixels[code])
     faults.add_first(begin + code, bad, "run-length", counts)
@@ -235,12 +235,12 @@ class _CodeFaults:
         self.by_code: dict[int, tuple[str, object]] = {}  # the wording and its value
 
     def add(self, code: int, wording: str, value: object = None) -> None:
-        """Note a fault, if it is the first of its code."""
+        """Record a fault, if it is the first of its code."""
         if code not in self.by_code:
             self.by_code[code] = wording, value
 
     def add_first(self, code: npt.NDArray[np.integer[Any]], bad: Bool, wording: str, value: Int64) -> None:
-        """Note the first run of each code for which ``bad`` is true, with its value; codes ascend."""
+        """Record the first run of each code for which ``bad`` is true, with its value; codes ascend."""
         runs = np.flatnonzero(bad)
         codes, first = np.unique(code[runs], return_index=True)
         for index, of_run in zip(codes.tolist(), value[runs[first]].tolist(), strict=True):
@@ -263,7 +263,7 @@ class _CodeFaults:
 def instances_of_codes(
     runs: CodeRuns, *, shape_yx: tuple[int, int], pixel_order: PixelOrder, where: str, **columns: Any
 ) -> Instances:
-    """Make instances of runs of codes: runs of single rows, sorted by start, joined where those of an instance meet.
+    """Create instances of runs of codes: runs of single rows, sorted by start, joined where those of an instance meet.
 
     runs         inside the image; those of an instance in any order
     pixel_order  whether ``start`` counts along rows ("row") or down columns ("column")
@@ -349,7 +349,7 @@ def _rows_first(pixel: Int64, span: int, shape_yx: tuple[int, int]) -> Int64:
 
 
 def _row_runs(start: Int64, stop: Int64, *, shape_yx: tuple[int, int]) -> CodeRuns:
-    """Make runs of single rows, sorted by instance, then by start, whose pixels count along rows.
+    """Create runs of single rows, sorted by instance, then by start, whose pixels count along rows.
 
     start, stop  positions ``(instance * H + row) * (W + 1) + column``: behind every row one position stays empty, so
                  that runs of two rows never meet

@@ -76,8 +76,8 @@ def keys_of_classes(
 ) -> tuple[list[int | None], list[tuple[str, str]]]:
     """Find the key of each class: it is called ``prefix`` and the name, or an alias, of the class.
 
-    Gives the index of the key of each class, None if it has none, and the pairs of keys that name one class. Where no
-    classes are asked for, as in the conversion of a single file, no key is looked at.
+    Gives the index of the key of each class, None if missing, and the pairs of keys that name one class. If no
+    classes are requested, as in the conversion of a single file, no key is looked at.
     """
     if not classes.names:
         return [], []
@@ -98,7 +98,8 @@ def json_of(value: object) -> str:
 
 
 def numbers_in(values: Sequence[object]) -> tuple[Float64, Bool]:
-    """Make numbers of values of JSON, float64 (N,), NaN for what is none; and tell which are missing (None), bool (N,).
+    """Create numbers of values of JSON, float64 (N,), NaN for what is none; and tell which are missing (None), bool
+    (N,).
 
     >>> numbers_in([1, None, True])[0].tolist(), numbers_in([1, None, True])[1].tolist()
     ([1.0, nan, nan], [False, True, False])
@@ -132,7 +133,7 @@ class FileFaults:
         self.others: list[Finding] = []
 
     def fault(self, code: str, place: str, **words: Any) -> None:
-        """Note what is wrong at a place, in the words of ``evaluation.findings.fault``."""
+        """Record what is wrong at a place, in the words of ``evaluation.findings.fault``."""
         self.total[code] += 1
         named = self.named.setdefault(code, [])
         if len(named) < FAULTS_NAMED:
@@ -164,11 +165,11 @@ class Sheet:
         self.unknown: dict[str, list[int]] = {}  # the numbers of the places where a name stands that is no class
 
     def fault(self, code: str, number: int, /, **words: Any) -> None:
-        """Note what is wrong at the place with this number."""
+        """Record what is wrong at the place with this number."""
         self.faults.fault(code, self.place(number), **words)
 
     def rows_with(self, code: str, is_wrong: Bool) -> list[Any]:
-        """Give the first rows with a fault, bool (R,), or row and column of each, bool (R, K); all are counted."""
+        """Return the first rows with a fault, bool (R,), or row and column of each, bool (R, K); all are counted."""
         wrong = np.flatnonzero(is_wrong) if is_wrong.ndim == 1 else np.argwhere(is_wrong)
         return self.faults.first(code, wrong.tolist())  # type: ignore[return-value]
 
@@ -184,18 +185,18 @@ class Sheet:
         return self.class_of_text[text]
 
     def is_known(self, name: object) -> bool:
-        """Tell whether a name is one of a class, or of what is skipped."""
+        """Return whether a name is one of a class, or of what is skipped."""
         return isinstance(name, str) and bool(name.strip()) and self.look_up(name) != UNKNOWN
 
     def note_unknown(self, name: object, number: int) -> None:
-        """Note that a name that is no class stands at the place with this number."""
+        """Record that a name that is no class is at the place with this number."""
         self.unknown.setdefault(name if isinstance(name, str) else json_of(name), []).append(number)
 
     def classes_of(self, texts: Sequence[str], text_of_row: Int64, numbers: Int64 | None = None) -> Int16:
         """Look up the class id of each row by its name or number, int16 (R,), or SKIPPED; 0 for others, which are
         noted.
 
-        texts, text_of_row  different texts, and which of them stands in each row, int64 (R,)
+        texts, text_of_row  different texts, and which of them is in each row, int64 (R,)
         numbers             of the places of the rows, int64 (R,); None: their indices
         """
         ids = [class_of_text(text, self.request.classes) for text in texts]
@@ -205,7 +206,7 @@ class Sheet:
         return np.where(class_id == UNKNOWN, 0, class_id).astype(np.int16)
 
     def unknown_classes(self) -> list[Finding]:
-        """Tell what is wrong with names: the first names, each at its first places; all are counted."""
+        """Return what is wrong with names: the first names, each at its first places; all are counted."""
         request, faults = self.request, list[Finding]()
         known = sorted(name for name, class_id in request.classes.ids.items() if name and class_id > 0)
         has_numbers = hasattr(request.rules, "class_values")  # in other formats numbers stand for no class
@@ -229,7 +230,7 @@ class Sheet:
     # --- numbers ----------------------------------------------------------------------------------------------------
 
     def check_coordinates(self, is_wrong: Bool, at: Callable[..., tuple[str, str, object]]) -> None:
-        """Note what is no coordinate; ``at`` gives the place, the name and the value at a row, or row and column."""
+        """Record what is no coordinate; ``at`` gives the place, the name and the value at a row, or row and column."""
         for row in self.rows_with("invalid-coordinate", is_wrong):
             place, name, value = at(*row) if type(row) is list else at(row)
             self.faults.fault("invalid-coordinate", place, name=name, value=value)
@@ -243,7 +244,7 @@ class Sheet:
         value: Callable[[int, int], object],
         wording: str = "",
     ) -> None:
-        """Note what is no number from 0 to 1, and rows that lack one.
+        """Record what is no number from 0 to 1, and rows that lack one.
 
         values, is_missing  float64 and bool (R, K)
         numbers             of the places of the rows, (R,)
@@ -271,7 +272,8 @@ class Sheet:
         probability: Float64 | None = None,
         class_probability: Float64 | None = None,
     ) -> dict[str, Any]:
-        """Make the columns of all nuclei, as in ``Points``. Raises InputFault with all that is wrong with the file."""
+        """Create the columns of all nuclei, as in ``Points``. Raises InputFault with all that is wrong with the
+        file."""
         self.check()
         return {
             "class_id": np.asarray(class_id, np.int16),

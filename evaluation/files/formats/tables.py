@@ -113,12 +113,12 @@ def point_columns(names: Set[str]) -> tuple[str, str, tuple[str, ...]] | None:
 
 
 def _is_of_imagej(names: Set[str]) -> bool:
-    """Tell whether a column ``label`` is that of ImageJ's results: the name of the image, perhaps also of the ROI."""
+    """Return whether a column ``label`` is that of ImageJ's results: the name of the image, perhaps also of the ROI."""
     return "label" in names and not names.isdisjoint(("area", "mean", "perim.", "intden", "%area"))
 
 
 def other_table(names: Set[str]) -> str:
-    """Tell what a table without columns of points is, and what to do; "" if nothing is known of it.
+    """Return what a table without columns of points is, and what to do; "" if nothing is known of it.
 
     >>> other_table({"index", "shape-type", "vertex-index", "axis-0", "axis-1"})
     'shapes of napari, not read; export their labels layer (.tif)'
@@ -145,7 +145,7 @@ class CaseRows:
         return replace(self, table=self.table.take(chosen), case_of_row=self.case_of_row[chosen])
 
     def slices(self) -> list[slice]:
-        """Give the rows of each case."""
+        """Return the rows of each case."""
         edges = np.searchsorted(self.case_of_row, np.arange(len(self.cases) + 1)).tolist()
         return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
 
@@ -283,13 +283,14 @@ class NucleusRows(Sheet):
         return numbers
 
     def columns(self) -> dict[str, Any]:
-        """Make the columns of all nuclei, as in ``Points``. Raises InputFault with all that is wrong with the file."""
+        """Create the columns of all nuclei, as in ``Points``. Raises InputFault with all that is wrong with the
+        file."""
         lines = self.table.line.astype(object)
         return self.checked_columns(self.class_id, lines, self.probability, self.class_probability)
 
 
 def _check_case(table: Table, column: int, request: Request, case: Case) -> None:
-    """Refuse rows of other cases in a file that holds one. Raises InputFault ("other-case").
+    """Refuse rows of other cases in a file that contains one. Raises InputFault ("other-case").
 
     A row may have the name of the case or, as in shared files, ``case_key``, with folders before it or without.
     """
@@ -316,7 +317,7 @@ def load_table(stream: BinaryIO, request: Request, cases: int) -> Table:
 
 
 def rows_limit(request: Request, cases: int) -> int:
-    """Give the most rows that a file of so many cases may have."""
+    """Return the most rows that a file of so many cases may have."""
     return request.limits.instances_per_case * max(cases, 1)
 
 
@@ -481,7 +482,7 @@ IMAGES_LIMIT = 1_000_000
 
 
 def _read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """Tell how many nuclei of each class each case has, a part ``Counts`` for each.
+    """Return how many nuclei of each class each case has, a part ``Counts`` for each.
 
     A column is a class if its name is one, or an alias; there must be one for every class, and others do not matter.
     Without a column for the case (case, image_id, ImageId, image, id) the rows are the cases in the order of their
@@ -501,7 +502,7 @@ def _read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mappi
 
 
 def write_counts_csv(counts: Mapping[str, Sequence[int]], class_names: Sequence[str]) -> bytes:
-    """Make a CSV file with the column "case" and one for each class, a row for each case, in the order of ``counts``.
+    """Create a CSV file with the column "case" and one for each class, a row for each case, in the order of ``counts``.
 
     >>> write_counts_csv({"a": (3, 0)}, ["tumour", "other"])
     b'case,tumour,other\\na,3,0\\n'

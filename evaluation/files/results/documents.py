@@ -62,9 +62,9 @@ def metrics_document(
 ) -> dict[str, Any]:
     """The content of metrics.json.
 
-    ``scores`` by the name of the matching rule; the first rule fills the top level, the others stand under
-    ``alternatives.<name>``. ``intervals`` by the path of the number, ``ranks`` by the path in
-    the table ``leaderboard``. A value is a number or null; for null the same path under ``undefined`` holds the reason.
+    ``scores`` by the name of the matching rule; the first rule fills the top level, the rest are under
+    ``alternatives.<name>``. ``intervals`` by the path of the number, ``ranks`` by the path in the table
+    ``leaderboard``. A value is a number or null; for null the same path under ``undefined`` contains the reason.
     Raises pydantic's ValidationError if the document is not of the form that other tools rely on.
     """
     document: dict[str, Any] = {"challenge": identity(challenge), "software": software()}
@@ -94,7 +94,7 @@ def metrics_document(
 def published_metrics(document: Mapping[str, Any], challenge: Challenge) -> dict[str, Any]:
     """Return metrics.json as [publish] lets everybody see it: at most ``PUBLISHED_BYTES``, and no value of one patient.
 
-    Where all scores are more, those of ``_LESS_NEEDED`` are left out, one kind after the other; numbers that rank stay.
+    If all scores are more, those of ``_LESS_NEEDED`` are omitted, one kind after the other; numbers that rank stay.
     Raises pydantic's ValidationError as ``metrics_document`` does.
     """
     ranked = _ranked_metrics(document, challenge.ranked_paths)
@@ -123,7 +123,7 @@ def _without(tree: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
 
 
 def _merged(tree: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the nested tables of two documents in one; where both have a value it is the same."""
+    """Return the nested tables of two documents in one; if both have a value it is the same."""
     merged = dict(tree)
     for key, value in other.items():
         merged[key] = _merged(tree.get(key, {}), value) if isinstance(value, Mapping) else value
@@ -148,7 +148,7 @@ def _ranked_metrics(document: Mapping[str, Any], paths: Iterable[str]) -> dict[s
 
 
 def _with_parts(path: str) -> list[tuple[str, ...]]:
-    """A path of metrics.json, and those of the numbers that it is made of, if they have names of their own.
+    """A path of metrics.json, and those of the numbers that it is built from, if they have names of their own.
 
     >>> _with_parts("detection.f1.pooled")[1:]
     [('detection', 'precision', 'pooled'), ('detection', 'recall', 'pooled')]
@@ -212,7 +212,7 @@ def rounded_list(values: Float64) -> list[float]:
 
 
 def number(value: float | None) -> float | int | None:
-    """Six decimals, whole numbers without a point; None for what is not known.
+    """Six decimals, whole numbers without a point; None for what is unknown.
 
     >>> number(2.0), number(2.5), number(float("nan"))
     (2, 2.5, None)
@@ -227,7 +227,7 @@ class PValue(float):
     """A p-value, which is written with six significant digits, so that a small one is not 0."""
 
     def written(self) -> float | int | None:
-        """The number as JSON holds it; None for NaN.
+        """The number as JSON contains it; None for NaN.
 
         >>> [PValue(value).written() for value in (0.012345678, 3.0000001e-12, 1.0)]
         [0.0123457, 3e-12, 1]
@@ -237,9 +237,9 @@ class PValue(float):
 
 
 def encoded(value: Any) -> Any:
-    """A record as JSON holds it: the fields of a dataclass or a named tuple are keys, numbers are as in ``number``.
+    """A record as JSON contains it: the fields of a dataclass or a named tuple are keys, numbers are as in ``number``.
 
-    Fields that are ``ABSENT`` are left out, NaN becomes None, arrays become lists, and ``class_`` the key "class".
+    Fields that are ``ABSENT`` are omitted, NaN becomes None, arrays become lists, and ``class_`` the key "class".
 
     >>> encoded({"a": Interval(0.5, math.nan), "b": (1.0, "c", None)})
     {'a': {'low': 0.5, 'high': None, 'reason': None}, 'b': [1, 'c', None]}
@@ -303,7 +303,7 @@ def details_document(
     """The content of details.json.
 
     units   ``units[rule]["cases" | "groups" | "pooled" | "strata"]``
-    scores  as in metrics.json; from here come the numbers of units that were left out of a mean, or penalised
+    scores  as in metrics.json; from here come the numbers of units that were excluded from a mean, or penalised
     """
     members: dict[str, list[str]] = {}
     for result in cases:
@@ -345,7 +345,7 @@ def details_document(
 def coverage_curves(challenge: Challenge, units: Mapping[str, Mapping[str, UnitScores]]) -> dict[str, Any]:
     """The curves that pages draw: the quality of the best share of the reference nuclei, pooled, over the share.
 
-    ``{"coverage": [0.05, …, 1], "rules": {rule: {"iou": […], "iou_class_mean": […], …}}}``; null where it is undefined.
+    ``{"coverage": [0.05, …, 1], "rules": {rule: {"iou": […], "iou_class_mean": […], …}}}``; null if it is undefined.
     """
     choice = challenge.metric_choice()
     rules: dict[str, Any] = {}
@@ -414,7 +414,7 @@ def _rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _means_entry(metrics: Sequence[MetricScores]) -> dict[str, Any]:
-    """For each mean, how many units entered it, were left out as undefined, and were penalised with the worst value."""
+    """For each mean, how many units entered it, were omitted as undefined, and were penalised with the worst value."""
     entry: dict[str, Any] = {}
     for metric in metrics:
         for aggregation, mean in metric.means.items():
@@ -450,7 +450,7 @@ class _StrictForm(BaseModel):
 
 
 class _ChallengeIdentity(_StrictForm):
-    """Which rules the scores were made with: equal hashes, equal rules and cases.
+    """Which rules the scores were created with: equal hashes, equal rules and cases.
 
     ``ranking_hash`` is that of [ranking] and [audit].
     """
@@ -536,7 +536,7 @@ class _OfCase(_OfUnit):
 
 
 class DetailsFile(_Open):
-    """details.json, for administrators; ``metrics`` holds all scores where metrics.json was published with less."""
+    """details.json, for administrators; ``metrics`` contains all scores where metrics.json was published with less."""
 
     challenge: _RulesOfDetails
     software: _SoftwareOfDetails
@@ -604,7 +604,7 @@ class LeaderboardFile(_Open):
 
 
 class ReferenceFile(_Open):
-    """reference.json beside a leaderboard: the hash of the reference files of each case. For organisers."""
+    """reference.json next to a leaderboard: the hash of the reference files of each case. For organisers."""
 
     cases: dict[str, str]
 
@@ -648,7 +648,7 @@ def safe_cell(value: object, limit: int = CELL_CHARACTERS) -> object:
 
 
 def cell_text(value: object) -> str:
-    """A safe cell as it stands in a file, between commas.
+    """A safe cell as it is in a file, between commas.
 
     >>> cell_text(7), cell_text("a,b"), cell_text(None)
     ('7', '"a,b"', '')
@@ -702,7 +702,7 @@ OBJECTS_AT_ONCE = 1 << 16
 def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measures: Sequence[str]) -> str:
     """The object table as CSV: one row per matched, missed and spurious nucleus, under every matching rule.
 
-    Rows: cases as in ``results``, then rules, then matched, missed and spurious nuclei. After ``measures`` and shapes,
+    Rows: cases as in ``results``, then rules, then matched, missed and false positives. After ``measures`` and shapes,
     the last columns say why a nucleus is not matched (docs/results.md). Cells without a value are empty: points have no
     area, and what has no pixels has no IoU, Dice and Hausdorff distance. Ids come from untrusted files: ``cell_texts``.
     """

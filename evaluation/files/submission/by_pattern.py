@@ -195,7 +195,7 @@ class _Patterns:
         self.compiled = {key: compile_pattern(text, self.known) for key, text in self.texts.items()}
 
     def read_all(self, names: Sequence[str]) -> list[_ParsedName | None]:
-        """What the paths of files say; None where no pattern fits, and for lists of the platform.
+        """What the paths of files say; None if no pattern fits, and for lists of the platform.
 
         Folders around everything are ignored if names fit without them and not with them.
         """
@@ -223,7 +223,7 @@ class _Patterns:
         return next(filter(self.is_known, found_names), found_names[0] if found_names else None)
 
     def is_known(self, parsed: _ParsedName) -> bool:
-        """Whether a name belongs to a case that is scored, or to all cases."""
+        """Return whether a name belongs to a case that is scored, or to all cases."""
         return "case" not in parsed.fields or composed(parsed.fields["case"]) in self.known["case"]
 
     def fits(self, inner: str) -> bool:
@@ -300,7 +300,7 @@ def _fill_pattern(pattern: str, challenge: Challenge, case: Case, class_name: st
 
 
 def wrapping_folders(names: Sequence[str]) -> Iterator[str]:
-    """ "", then the folder around everything, then the one inside it, …; notes may lie beside them.
+    """ "", then the folder around everything, then the one inside it, …; notes may be next to them.
 
     >>> list(wrapping_folders(["README.md", "a/b/1.mat", "a/b/2.mat", "a/notes.txt"]))
     ['', 'a/', 'a/b/']
@@ -341,7 +341,7 @@ def find_shared_files(names: Sequence[str], challenge: Challenge) -> Layout:
 
 
 def _is_uploaded_csv(names: Sequence[str], challenge: Challenge) -> bool:
-    """Whether the file that is asked for was handed in as it is, so that the platform gave it another name."""
+    """Return whether the file that is requested was submitted as it is, so that the platform gave it another name."""
     pattern = challenge.submission.files.lower()
     at_top = [name for name in names if "/" not in name and name.lower().endswith(".csv")]
     return pattern.endswith(".csv") and "{class}" not in pattern and at_top == [PLATFORM_CSV]
@@ -463,7 +463,7 @@ def _what_differs(names: Iterable[str], case: Case, right: str, pattern: str) ->
 
 
 def _likely_example(names: Iterable[str], challenge: Challenge) -> tuple[Case | None, str | None]:
-    """A case and a class whose names occur in the name of a file, for an example; else the first case."""
+    """A case and a class whose names occur in the name of a file, for an example; otherwise the first case."""
     cases = {case.name: case for case in challenge.cases}
     class_ids = challenge.class_ids()
     for name in names:

@@ -1,6 +1,6 @@
 """The files of a submission, a folder or a ZIP, behind one interface. What is not safe to read is refused.
 
-Safe are plain files inside the folder. Links out of it could read the reference, names with '..' could lie about where
+Safe are plain files inside the folder. Links out of it could read the reference, names with '..' could be about where
 a file is, devices could block, and a member of a ZIP could be larger than it claims.
 """
 
@@ -105,7 +105,7 @@ class FolderFiles(SubmissionFiles):
         return path
 
     def walk(self, faults: _Faults) -> Iterator[str]:
-        """Names of all files below the folder, litter and folders left out; what is not a file is a fault.
+        """Names of all files below the folder, litter and folders omitted; what is not a file is a fault.
 
         The entries of a folder come in the order of their names, so that faults do not depend on the file system.
         """
@@ -132,7 +132,7 @@ class FolderFiles(SubmissionFiles):
                 faults.add(_damaged_file(prefix or ".", _why_unreadable(error)))
 
     def may_follow(self, name: str, faults: _Faults) -> bool:
-        """Whether a link leads to a file inside the folder; what does not is a fault."""
+        """Return whether a link leads to a file inside the folder; what does not is a fault."""
         try:
             self.locate(name)
         except InputFault as error:
@@ -171,7 +171,7 @@ PLATFORM_CSV = "predictions.csv"  # what the platform makes of a CSV file that i
 
 
 def is_litter(part: str) -> bool:
-    """Whether a part of a name is what operating systems leave behind."""
+    """Return whether a part of a name is what operating systems leave behind."""
     return part.casefold() in LITTER or part.startswith("._")
 
 
@@ -200,7 +200,7 @@ def what_is_unsafe(name: str) -> str:
 
 
 def _checked_names(names: Iterable[str], faults: _Faults, limits: LimitRules) -> tuple[str, ...]:
-    """The names, sorted. Raises SubmissionRejected if there are none, too many, or unsafe ones."""
+    """The names, sorted. Raises SubmissionRejected if missing, too many, or unsafe ones."""
     safe = []
     for name in names:
         if why := what_is_unsafe(name):
@@ -291,7 +291,7 @@ class Layout:
     files         files of each case by its name, in the order of their classes; no entry for a case without files
     missing       cases of cases.csv without any file; which cases a shared file lacks is known when it has been read
     findings      what is wrong, errors and warnings, sorted
-    shared_files  files that hold all cases, in the order of their classes
+    shared_files  files that contain all cases, in the order of their classes
     inputs        names of the images and files that the platform's jobs were given
     """
 
@@ -385,7 +385,7 @@ class _ZipFiles(SubmissionFiles):
 
 
 def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
-    """The files of a folder, of a ZIP, which is not unpacked, or a CSV file alone. Litter is left out.
+    """The files of a folder, of a ZIP, which is not unpacked, or a CSV file alone. Litter is omitted.
 
     limits   ``files_per_submission``, ``bytes_per_submission``, ``bytes_per_file`` and ``archive_ratio`` bound what is
              listed and opened
@@ -499,7 +499,7 @@ def list_zip_members(path: Path, limits: LimitRules) -> list[Member]:
 
 
 def _find_directory(stream: BinaryIO) -> tuple[int, int, int]:
-    """Where the list of members starts and stops, and how many bytes stand before the ZIP file proper."""
+    """Where the list of members starts and stops, and how many bytes are before the ZIP file proper."""
     file_bytes = stream.seek(0, 2)
     tail_start = max(0, file_bytes - END.size - COMMENT_BYTES)
     stream.seek(tail_start)
@@ -575,7 +575,8 @@ def _in_64_bits(extra: bytes, numbers: Sequence[int]) -> list[int]:
 
 
 def _decoded(name: bytes, *, says_utf_8: bool) -> str:
-    """Decode the name of a member: as UTF-8, which macOS writes without saying so, else by the code page of DOS."""
+    """Decode the name of a member: as UTF-8, which macOS writes without saying so, otherwise by the code page of
+    DOS."""
     try:
         return name.decode()
     except UnicodeDecodeError:
@@ -583,7 +584,7 @@ def _decoded(name: bytes, *, says_utf_8: bool) -> str:
 
 
 def _check_places(members: Sequence[Member], list_start: int) -> None:
-    """Refuse members that share bytes (a small file can then unpack to any size) or lie outside of the file."""
+    """Refuse members that share bytes (a small file can then unpack to any size) or are outside of the file."""
     ordered = sorted(members, key=lambda member: member.start)
     for before, member in pairwise(ordered):
         if member.start < before.stop:

@@ -31,8 +31,9 @@ SUCCEEDED = "Succeeded"
 def find_case_files(files: SubmissionFiles, challenge: Challenge) -> Layout:
     """Assign the files of a submission to the cases of the challenge, and say what is missing, extra or unclear.
 
-    The list of jobs of the platform's algorithm phase decides if there is one and the challenge names a socket; else
-    the patterns of the challenge do. Folders around everything are ignored if the patterns fit without them, not with.
+    The list of jobs of the platform's algorithm phase decides if there is one and the challenge names a socket;
+    otherwise the patterns of the challenge do. Folders around everything are ignored if the patterns fit without
+    them, not with.
 
     Faults are findings of the layout. Raises ChallengeBroken for mistakes in an algorithm phase.
     """
@@ -48,7 +49,7 @@ def find_case_files(files: SubmissionFiles, challenge: Challenge) -> Layout:
 
 
 def jobs_folder(names: Sequence[str]) -> str | None:
-    """The folder that predictions.json lies in: "", or folders around everything; None if there is no such file."""
+    """The folder that predictions.json is in: "", or folders around everything; None if there is no such file."""
     known = set(names)
     return next((folder for folder in wrapping_folders(names) if folder + JOBS_FILE in known), None)
 
@@ -101,12 +102,12 @@ def _check_no_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) ->
 
 
 def _is_of_zip(files: SubmissionFiles, limits: LimitRules) -> bool:
-    """Whether the submission is a ZIP that a participant made; on the platform inputs.json says so."""
+    """Return whether the submission is a ZIP that a participant made; on the platform inputs.json says so."""
     return files.is_archive or _ZIP_SOCKET in _platform_inputs(files, limits)
 
 
 def _platform_inputs(files: SubmissionFiles, limits: LimitRules) -> list[str]:
-    """List the slugs in inputs.json, which the platform writes beside a submission; none if there is no such file."""
+    """List the slugs in inputs.json, which the platform writes next to a submission; none if there is no such file."""
     if INPUTS_FILE not in files.names:
         return []
     try:
@@ -139,7 +140,7 @@ def _place(where: str, jobs: Sequence[Any], index: int) -> str:
 
 
 def _what_is_wrong(location: Sequence[int | str]) -> str:
-    """Say what the model found at a place in the list of jobs."""
+    """Return what the model found at a place in the list of jobs."""
     keys = list(location[1:])
     if not keys:
         return "something else than an object"
@@ -342,7 +343,7 @@ class _JobReader:
         return sorted(faults)
 
     def pattern_of(self, name: str) -> str:
-        """Return the ``case_key`` under which an input would be a case, "" if there is none."""
+        """Return the ``case_key`` under which an input would be a case, "" if missing."""
         inside = [case.name for case in self.challenge.cases if case.name in name]
         longest = max(inside, key=len, default="")
         return name.replace(longest, "{case}", 1) if longest and not set(name) & set("{}") else ""

@@ -3,7 +3,7 @@
 Everywhere: written bytes, open files, processes, core dumps, standard streams. Where the kernel has it (Linux 5.13):
 Landlock, so that no file can be opened but Python's own modules, and (6.7) no TCP port. Where it has seccomp: sockets,
 processes, signals for others, changes of names, rights and attributes of files, and calls that few programs need. Where
-user namespaces are permitted: a network without interfaces. What a system does not offer is left out, and
+user namespaces are permitted: a network without interfaces. What a system does not offer is omitted, and
 ``missing_here`` says so: the files that headers name are refused anyway.
 """
 
@@ -83,7 +83,7 @@ class _RightsBeneath(ctypes.Structure):
 
 def detach(open_descriptor: int) -> None:
     """Let go of what was inherited from the parent: files, signals and session. This process was just forked, with one
-    thread; whoever kills the parent with all of its group lets this process clean up.
+    thread; a person who kills the parent with all of its group lets this process clean up.
 
     kept   the only descriptor that stays open, besides the standard streams, which lead nowhere
     """
@@ -132,7 +132,7 @@ def tasks_of_user() -> int:
 
 
 def missing_here() -> list[str]:
-    """Tell what of the kernel's confinements this system does not offer."""
+    """Return what of the kernel's confinements this system does not offer."""
     libc = ctypes.CDLL(None, use_errno=True)
     has_files = libc.syscall(LANDLOCK_CREATE, None, ctypes.c_size_t(0), GET_VERSION) >= 1
     libc.prctl(PR_SET_SECCOMP, 2, None, 0, 0)  # fails: there is no filter at address 0
@@ -176,7 +176,7 @@ class _Filter(ctypes.Structure):
 
 
 def _restrict_calls(libc: ctypes.CDLL) -> bool:
-    """seccomp: calls of the kernel that no decoder needs fail. False where there is no such filter."""
+    """seccomp: calls of the kernel that no decoder needs fail. False if there is no such filter."""
     machine = os.uname().machine
     if machine not in ARCHITECTURES:
         return False
@@ -187,7 +187,7 @@ def _restrict_calls(libc: ctypes.CDLL) -> bool:
 
 
 def _filter_of_calls(column: int, architecture: int, process: int) -> list[tuple[int, int, int, int]]:
-    """Give the filter: ``REFUSED`` and unknown sets of calls fail, threads are no processes, signals go to oneself.
+    """Return the filter: ``REFUSED`` and unknown sets of calls fail, threads are no processes, signals go to oneself.
 
     column   of ``REFUSED``, and of the other tuples of numbers
     """
@@ -213,7 +213,7 @@ def _filter_of_calls(column: int, architecture: int, process: int) -> list[tuple
 
 
 def _readable_paths() -> list[Path]:
-    """Tell where modules are imported from late; of the folder of this program only the program, not what lies beside
+    """Return where modules are imported from late; of the folder of this program only the program, not what is beside
     it.
     """
     installed = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix}]
@@ -231,7 +231,7 @@ def end_with_parent() -> None:
 
 
 def address_space() -> int:
-    """Give the bytes of address space that this process has."""
+    """Return the bytes of address space that this process has."""
     return int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
 
 

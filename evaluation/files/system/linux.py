@@ -37,7 +37,7 @@ def missing_here() -> list[str]:
 def memory_left(root: Path = Path("/")) -> MemoryLeft:
     """What the machine, the control groups (version 1 and 2) and the limits of this process leave.
 
-    root   where proc and sys lie
+    root   where proc and sys are
     """
     own = _sizes_by_name(root / "proc/self/status")
     used = {resource.RLIMIT_DATA: own.get("VmData:", 0), resource.RLIMIT_AS: own.get("VmSize:", 0)}
