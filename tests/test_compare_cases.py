@@ -1156,6 +1156,12 @@ VERTICES = [(x, y, cell) for cell, (x, y) in enumerate(((5, 5), (30, 5), (10, 25
             ((x, y), (x + 6, y), (x + 6, y + 6), (x, y + 6))]  # fmt: skip
 
 
+def npz(**arrays: np.ndarray) -> bytes:
+    file = BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
 def rows_of(header: str, *rows: tuple) -> str:
     return "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n"
 
@@ -1202,6 +1208,11 @@ LAYOUTS["labels that are no nuclei"] = [
      {"[nested-classes]": 1}),
     ("nuclei alone", {"ref": {"a.geojson": cells_and_nuclei}, "pred": {"a.tif": P}}, 0.8, "--leave-out Cell",
      {"[nested-classes]": 0}),
+    ("a data set of TissueNet", both({"a.npz": lambda n: npz(X=np.dstack([n, n]), y=n)}),
+     "'X' has the pictures and 'y' the labels, as in TissueNet: numpy.save('labels.npy', numpy.load(path)['y'])"),
+    ("several kinds of files, none of which has labels", both({
+        "dataset.json": {"channel_names": {}}, "a.png": rgb(0 * R), "b.png": rgb(0 * R)
+    }), "no labels, but 'a.png', a picture in colour (1 more alike and 1 of other kinds)"),
     ("a stain each", {"ref": {"a1.tif": R, "a2.tif": R}, "pred": {f"a{n}_{stain}.tif": P for n in (1, 2) for stain in
      ("dapi", "actin")}}, "If 'a1_actin.tif' and 'a1_dapi.tif' are two label images for one image"),
     ("tiles", {"ref": {"slide.tif": R}, "pred": {f"slide_x0_y{n}.tif": P for n in (0, 20)}}, "may be tiles of 'slide'"),

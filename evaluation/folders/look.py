@@ -332,8 +332,12 @@ def _nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsa
         return WrongUsage(*sides.placed_in(path, files.not_imported))
     got, fix = "notes only" if named else "no file", None
     if files.left_out:
-        name, what = next((one for one in files.left_out if sides.OF_OBJECTS.search(one[0])), files.left_out[0])
-        got = f"no labels, but {quote(name)}, {what}"
+        known = [one for one in files.left_out if one[1] != UNKNOWN] or files.left_out
+        name, what = next((one for one in known if sides.OF_OBJECTS.search(one[0])), known[0])
+        alike = [other for other, why in files.left_out if why == what]
+        beside = [(len(alike) - 1, "more alike"), (len(files.left_out) - len(alike), "of other kinds")]
+        rest = " and ".join(f"{number:,} {words}" for number, words in beside if number)
+        got = f"no labels, but {quote(name)}, {what}" + f" ({rest})" * bool(rest)
         image = SourceFile(name, named[name], Detected("label_image"), sides.image_suffix(named[name]))
         fix = remedy(image, what, path)
     return WrongUsage(fault("nothing-to-compare", quote(str(path), 200), got=got, fix=fix))

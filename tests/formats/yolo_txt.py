@@ -22,6 +22,8 @@ TABLE = Table(
         ("an odd number of coordinates ends with the confidence", f"0 {RING} 0.5\n3 {RING} 0 1 0.75", {},
          {"probability": [0.5, 0.75], "ring_start": [0, 3, 7]}),
         ("lines without words are counted and no nuclei", f"\n\n3 {RING}\n\n", {}, {"source_id": [3], "class_id": [2]}),
+        ("a mask too small for an outline is left out", f"0 0.27\n3 {RING}\n0\n", {},
+         {"source_id": [2], "findings": "[left-out] line 1: 2 words"}),
         ("an empty file has no nuclei", "", {}, {"class_id": [], "ring_start": [0]}),
         ("numbers do not matter in a challenge of one class", THREE, ONE, {"class_id": [1, 1, 1]}),
     ],

@@ -167,6 +167,8 @@ def _choose_member(archive: zipfile.ZipFile, where: str, names: Sequence[str]) -
     if len(chosen) == 1:
         return chosen[0]
     names_there = [member.filename.removesuffix(".npy") for member in members]
+    if set(names_there) >= {"X", "y"}:
+        raise refused("no-mask-variable", where, wording="labels-in-y", names=names_there)
     expected = f"one array, or one with a name such as {quote(names[0])}"
     raise refused("no-mask-variable", where, wording="no-array-in-npz", expected=expected, names=names_there)
 

@@ -411,7 +411,8 @@ def _read_yolo_txt(stream: BinaryIO, request: Request[YoloTxtRules], case: Case)
     """Read the outlines of a file in the order of its lines; ``source_id`` is the line, from 1. An empty file has none.
 
     The class is that of the number, by ``class_values``; in a challenge of one class without them it does not matter.
-    An odd number of coordinates ends with the probability, which all nuclei have or none.
+    An odd number of coordinates ends with the probability, which all nuclei have or none. A line of fewer than two
+    vertices is left out with a warning.
 
     Raises InputFault: too-large, invalid-annotation, invalid-coordinate, unknown-class, invalid-probability,
     missing-probability.
@@ -439,9 +440,11 @@ def _add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[
     if class_id == UNKNOWN:
         nuclei.note_unknown(text, nuclei.number)
         class_id = 0
+    if len(numbers) < NUMBERS_OF_BOX[0]:  # of a mask that was too small for an outline
+        nuclei.left_out.fault("left-out", nuclei.here, wording="no-outline-in-line", words=len(words))
+        return
     if len(numbers) < FEWEST:
-        wording = "box-in-line" if len(numbers) in NUMBERS_OF_BOX else "no-outline-in-line"
-        nuclei.fault("invalid-annotation", wording=wording, words=len(words))
+        nuclei.fault("invalid-annotation", wording="box-in-line")
         return
     vertices = numbers[: len(numbers) // 2 * 2]
     if len(wrong := np.flatnonzero(~(np.abs(vertices - 0.5) <= 0.5 + BEYOND_IMAGE))):
