@@ -22,7 +22,8 @@ def test_the_page_is_what_the_command_writes(rows: list[Row]) -> None:
 
 def test_published_numbers_are_reached_unless_a_reason_is_given(rows: list[Row]) -> None:
     assert [row for row in rows if not row.is_equal and not row.reason] == []
-    assert {row.table for row in rows if row.reason} == {"lessons, Table 2"}
+    with_reason = {"lessons, Table 2", "MoNuSAC's forms, with the published faults"}
+    assert {row.table for row in rows if row.reason} == with_reason
     assert all(abs(row.ours - row.published) <= 0.025 for row in rows if row.reason)
 
 
