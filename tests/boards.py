@@ -17,7 +17,7 @@ from nuclei_metrics.ranking.methods import aggregate_units
 
 METHODS = (
     "sum_of_ranks", "mean_of_ranks", "median_of_ranks", "absolute", "aggregate_then_rank", "rank_then_aggregate",
-    "test_then_rank", "ranked_pairs",
+    "test_then_rank",
 )  # fmt: skip
 SEPARATE = [[0.9, 0.8, 0.9, 0.7, 0.9], [0.8, 0.7, 0.8, 0.6, 0.8], [0.1, 0.2, 0.3, 0.1, 0.1]]
 NAN = float("nan")

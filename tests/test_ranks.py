@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
-from itertools import permutations, product
-from typing import Any, get_args
+from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
-from boards import ranked, score_table, table_of
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -27,14 +25,7 @@ from nuclei_metrics.metrics.order_statistics import (
     write_out,
 )
 from nuclei_metrics.model import Missing, Ties, Units
-from nuclei_metrics.ranking.methods import (
-    SCORE_ROUNDING,
-    lock_pairs,
-    majority_margins,
-    rank_teams,
-    rank_values,
-    weighted_median,
-)
+from nuclei_metrics.ranking.methods import SCORE_ROUNDING, rank_values, weighted_median
 
 TIES = get_args(Ties)
 NAN = math.nan
@@ -327,134 +318,3 @@ def test_kinds_are_the_distinct_columns(columns):
     weights, kind = units_of(np.array(columns).T).kinds
     assert weights.toarray().T[kind].tolist() == columns
     assert len({tuple(column) for column in columns}) == weights.shape[1]
-
-
-# --- ranked pairs: worked by hand, against Tideman's words step by step, and independent of clones --------------------
-
-
-RULES = {"ties": "min", "missing": "worst"}
-
-
-def ballots_of(*votes: tuple[int, str], teams: str) -> np.ndarray:
-    """Ranks (T, 1, G) from ballots such as (42, "MNCK"), as often as they were cast."""
-    each = [[ballot.index(team) + 1 for team in teams] for times, ballot in votes for _ in range(times)]
-    return np.array(each, np.float64).T[:, None, :]
-
-
-def order_of(ranks: np.ndarray, teams: str) -> str:
-    """The teams in their order, those that share a place in brackets."""
-    before = lock_pairs(majority_margins(ranks, np.ones(1))).sum(axis=0)
-    places = sorted(set(before.tolist()))
-    return "".join(
-        names if len(names) == 1 else f"({names})"
-        for names in ("".join(t for t, n in zip(teams, before, strict=True) if n == place) for place in places)
-    )
-
-
-def literal_order(margins: np.ndarray) -> np.ndarray:
-    """Tideman's method where no two margins are equal: lock the duels one by one, skip those that close a cycle."""
-    teams = len(margins)
-    duels = sorted(((margins[a, b], a, b) for a, b in permutations(range(teams), 2) if margins[a, b] > 0), reverse=True)
-    locked: set[tuple[int, int]] = set()
-
-    def leads(start: int, end: int) -> bool:
-        seen, todo = {start}, [start]
-        while todo:
-            team = todo.pop()
-            fresh = {b for a, b in locked if a == team} - seen
-            seen |= fresh
-            todo += fresh
-        return end in seen
-
-    for _, a, b in duels:
-        if not leads(b, a):
-            locked.add((a, b))
-    found = np.zeros((teams, teams), bool)
-    for a, b in permutations(range(teams), 2):
-        found[a, b] = leads(a, b)
-    return found
-
-
-@pytest.mark.parametrize("teams, votes, expected", [
-    # the capital of Tennessee: Nashville beats every other city, Memphis loses to every other
-    ("MNCK", [(42, "MNCK"), (26, "NCKM"), (15, "CKNM"), (17, "KCNM")], "NCKM"),
-    # A beats B by 7 to 2, B beats C by 6 to 3, C beats A by 5 to 4: the weakest duel of the cycle is left out
-    ("ABC", [(4, "ABC"), (3, "CAB"), (2, "BCA")], "ABC"),
-    ("ABC", [(1, "ABC"), (1, "BCA"), (1, "CAB")], "(ABC)"),  # a cycle of equal duels leaves all in one place
-    ("ABCD", [(2, "ABCD"), (2, "BCAD"), (2, "CABD")], "(ABC)D"),
-])  # fmt: skip
-def test_ballots_whose_order_is_known(teams: str, votes: Any, expected: str) -> None:
-    ranks = ballots_of(*votes, teams=teams)
-    assert order_of(ranks, teams) == expected
-    if expected == "ABC":
-        assert majority_margins(ranks, np.ones(1)).tolist() == [[0, 5, -1], [-5, 0, 3], [1, -3, 0]]
-
-
-@given(st.integers(2, 7), st.randoms(use_true_random=False))
-def test_without_equal_margins_it_is_the_literal_method(teams: int, random) -> None:
-    upper = random.sample(range(1, 100), teams * (teams - 1) // 2)
-    margins = np.zeros((teams, teams))
-    margins[np.triu_indices(teams, 1)] = [value * random.choice([-1, 1]) for value in upper]
-    margins -= margins.T
-    assert lock_pairs(margins).tolist() == literal_order(margins).tolist()
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 3), st.integers(1, 8))
-def test_it_is_an_order_and_names_play_no_part(seed: int, teams: int, columns: int, units: int) -> None:
-    random = np.random.default_rng(seed)
-    ranks = random.integers(1, 4, (teams, columns, units)).astype(np.float64)
-    before = lock_pairs(majority_margins(ranks, np.ones(columns)))
-    assert not (before & before.T).any()
-    assert not np.diagonal(before).any()
-    assert ((before.astype(int) @ before.astype(int) > 0) <= before).all(), "what stands before that stands before too"
-    order = random.permutation(teams)
-    again = lock_pairs(majority_margins(ranks[order], np.ones(columns)))
-    assert again.tolist() == before[np.ix_(order, order)].tolist()
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 3), st.integers(1, 8), st.integers(1, 3))
-def test_clones_change_nothing_between_others_nor_who_is_first(seed, teams, columns, units, clones):
-    """Entries of a team that stand beside it on every ballot, in any order among themselves; or are just the same."""
-    random = np.random.default_rng(seed)
-    values = random.integers(0, 6, (teams, columns, units)).astype(np.float64)
-    team = int(random.integers(teams))
-    entries = np.repeat(values[team][None], clones, axis=0)
-    if random.random() < 0.7:
-        values[team] += 0.5  # no other team is equal, so that there is room beside it
-        entries += 0.5 + random.integers(-2, 3, (clones, columns, units)) / 10
-    weights = random.integers(1, 3, columns).astype(np.float64)
-    before = lock_pairs(majority_margins(-values, weights))
-    cloned = lock_pairs(majority_margins(-np.concatenate([values, entries]), weights))
-    group = np.array([*range(teams), *[team] * clones])
-    others = np.flatnonzero(group != team)
-    assert cloned[np.ix_(others, others)].tolist() == before[np.ix_(others, others)].tolist()
-    for entry in np.flatnonzero(group == team):
-        assert cloned[entry, others].tolist() == before[team, others].tolist()
-        assert cloned[others, entry].tolist() == before[others, team].tolist()
-    first = set(np.flatnonzero(~before.any(axis=0)).tolist())
-    assert set(group[~cloned.any(axis=0)].tolist()) == first
-
-
-def test_weights_of_columns_are_weights_of_their_ballots() -> None:
-    values = np.array([[[0.9, 0.9], [0.1, 0.1]], [[0.5, 0.5], [0.5, 0.5]]])
-    table = score_table(values)
-    for weights, expected in [([1, 1], [1, 1]), ([2, 1], [1, 2]), ([1, 3], [2, 1])]:
-        found = rank_teams(replace(table, weights=np.array(weights, float)), method="ranked_pairs", **RULES)
-        assert found.position.tolist() == expected
-
-
-def test_a_team_without_a_value_loses_the_ballot_or_is_not_ranked() -> None:
-    table = score_table(np.array([[[0.9, np.nan, np.nan]], [[0.5, 0.5, np.nan]], [[0.4, 0.6, np.nan]]]))
-    found = rank_teams(table, method="ranked_pairs", **RULES)
-    assert found.combined.tolist() == [0, 0, 0], "one ballot each, and the third patient says nothing"
-    found = rank_teams(table, method="ranked_pairs", ties="min", missing="unranked")
-    assert found.position.tolist()[1:] == [1, 1]
-    assert np.isnan(found.position[0])
-
-
-def test_a_board_by_ranked_pairs_has_samples_and_words() -> None:
-    board = ranked(table_of([[[0.9] * 8, [0.1] * 8, [0.5] * 8]]), method="ranked_pairs")
-    assert [(row.name, row.position, row.combined, row.probability_of_first) for row in board.teams] == [
-        ("team 0", 1, 0, 1), ("team 2", 2, 1, 0), ("team 1", 3, 2, 0),
-    ]  # fmt: skip
-    assert "ballot" in board.ranking["in_words"]

@@ -128,7 +128,7 @@ def test_options_that_do_not_go_together_are_told(arguments, code, tmp_path, mon
 # --- weights, wherever scores come from -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["sum_of_ranks", "rank_then_aggregate", "test_then_rank", "ranked_pairs"])
+@pytest.mark.parametrize("method", ["sum_of_ranks", "rank_then_aggregate", "test_then_rank"])
 def test_without_a_column_the_board_is_that_of_the_other_one(method: Any) -> None:
     values = np.random.default_rng(2).random((3, 2, 6))
     of = score_table(values, columns=("m.x", "m.y"))

@@ -23,7 +23,6 @@ COMBINED = {
     "mean_of_ranks": "mean of ranks",
     "median_of_ranks": "median of ranks",
     "absolute": "rank in the column",
-    "ranked_pairs": "teams before it",
 }
 TESTS = {
     "sign_flips": "signs of whole {kind} flipped",

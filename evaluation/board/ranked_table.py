@@ -341,8 +341,6 @@ def _rank_in_samples(
 ) -> stability.RankSamples:
     """Create the ranker of samples in which the same teams are below a floor."""
     assert table.by_unit is not None
-    if rules.method == "ranked_pairs":
-        return lambda weights: np.array([_rank_drawn(table, rules, times) for times in weights])
     below = table.below_floor()
     if rules.method == "test_then_rank":
         return _test_ranker(table, rules, below)
@@ -360,13 +358,6 @@ def _rank_in_samples(
     return stability.rank_by_values(
         unit_ranks.by_unit, lambda values: _positions_behind(values, rank, below), aggregate=rules.aggregate
     )
-
-
-def _rank_drawn(table: ScoreTable, rules: RankingRules, times: Int64) -> Float64:
-    """Rank a sample whose units are written out, each as often as it was drawn."""
-    assert table.by_unit is not None
-    drawn = table.by_unit[:, :, np.repeat(np.arange(table.by_unit.shape[2]), times)]
-    return apply_method(replace(table, by_unit=drawn, units=("",) * drawn.shape[-1]), rules).position
 
 
 def _test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> stability.RankSamples:

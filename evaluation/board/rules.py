@@ -105,7 +105,6 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
     each = unit_name.removesuffix("s")
     weighted = any(column.weight != 1 for column in rules.columns)
     by_weight = "weighted " if weighted else ""
-    weighting = " with the weight of its column" if weighted else ""
     first = {
         "sum_of_ranks": f"Teams are ranked in {columns}; the {by_weight}sum of their ranks decides.",
         "mean_of_ranks": f"Teams are ranked in {columns}; the {by_weight}mean of their ranks decides.",
@@ -117,9 +116,6 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
         f"these ranks; the {by_weight}mean of the ranks decides.",
         "test_then_rank": f"In {columns} teams are ranked by how many others they are significantly better than; the "
         f"{by_weight}mean of these ranks decides.",
-        "ranked_pairs": f"Teams meet in pairs: each {each} in {columns} is a ballot{weighting}, and the pairs are "
-        "locked from the clearest to the closest, unless they contradict what is locked. How many teams stand "
-        "before a team decides.",
     }[rules.method]
     ties = {"min": '"1, 2, 2, 4"', "average": '"1, 2.5, 2.5, 4"', "dense": '"1, 2, 2, 3"'}[rules.ties]
     missing = {

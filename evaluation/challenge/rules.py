@@ -397,8 +397,7 @@ class RankingRules(Rules):
     """How teams are ranked. It changes no score.
 
     method     sum_of_ranks, mean_of_ranks, median_of_ranks: of the ranks in the columns. absolute: by the one column.
-               aggregate_then_rank, rank_then_aggregate, test_then_rank, ranked_pairs: from the values of the units
-               (groups)
+               aggregate_then_rank, rank_then_aggregate, test_then_rank: from the values of the units (groups)
     aggregate  of values or ranks over units, for aggregate_then_rank and rank_then_aggregate
     ties       what equal values get: min ("1, 2, 2, 4"), average ("1, 2.5, 2.5, 4") or dense ("1, 2, 2, 3")
     missing    a team without a value in a column: the worst rank there, or not ranked at all; and one that lacks values

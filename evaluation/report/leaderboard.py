@@ -25,7 +25,7 @@ PAIRS_IN_A_TABLE = 40  # in a table
 TABLE_OF_TEAMS = "teams of leaderboard.json"
 MARK = "○ "
 NOT_RANKED = "“○”: shown and not ranked; it is in nobody's ranks and tests."
-COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank", "ranked_pairs": "teams before"}
+COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank"}
 NO_TEST = {
     "one-team": "fewer than two teams have a value",
     "one-unit": "all teams have a value in one unit only",

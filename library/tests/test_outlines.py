@@ -137,20 +137,17 @@ def test_runs_are_sorted_maximal_and_inside_one_row(rings, parts):
 @pytest.mark.parametrize("vertices, origin, expected", [
     ("exact", "pixel_centre", ["......", "...11.", "...11.", "......"]),
     ("truncate", "pixel_centre", ["..111.", "..111.", "..111.", "......"]),
-    ("nearest", "pixel_centre", ["......", "...111", "...111", "......"]),
     ("exact", "pixel_corner", ["......", "..111.", "......", "......"]),
     ("truncate", "pixel_corner", ["..11..", "..11..", "......", "......"]),
-    ("nearest", "pixel_corner", ["......", "...11.", "......", "......"]),
 ])  # fmt: skip
 def test_vertices_and_origin_move_the_pixels(vertices, origin, expected):
     square = [(2.5, 0.75), (4.75, 0.75), (4.75, 2.25), (2.5, 2.25)]
     assert picture(outlines_of([square]), (4, 6), vertices=vertices, origin=origin) == expected
 
 
-def test_below_zero_truncation_goes_towards_zero_and_halves_go_up():
+def test_below_zero_truncation_goes_towards_zero():
     around_zero = outlines_of([[(-0.9, -0.9), (1.9, -0.9), (1.9, 1.9)]])
     assert picture(around_zero, (3, 3), vertices="truncate")[0] == "11."
-    assert picture(outlines_of([[(-0.5, 0), (1.5, 0), (-0.5, 2)]]), (3, 3), vertices="nearest")[0] == "111"
 
 
 THIN = [(2.2, 1.1), (2.4, 1.1), (2.3, 1.4)]

@@ -91,8 +91,6 @@ def placed_vertices(points_xy: Float64, *, vertices: VerticesRule, origin: Origi
     """
     if vertices == "truncate":
         points_xy = np.trunc(points_xy)
-    elif vertices == "nearest":
-        points_xy = np.floor(points_xy + 0.5)
     return points_xy - 0.5 if origin == "pixel_corner" else points_xy
 
 

@@ -66,7 +66,7 @@ class ClassTable:
 OverlapRule = Literal["keep", "last", "first", "smallest", "class_order", "ignore"]
 OverlapScope = Literal["class", "image"]
 VanishedRule = Literal["drop", "pixel", "error"]
-VerticesRule = Literal["exact", "truncate", "nearest"]
+VerticesRule = Literal["exact", "truncate"]
 OriginRule = Literal["pixel_centre", "pixel_corner"]
 IgnorePolicy = Literal["clip", "drop_overlapping", "drop_centroid", "drop_unmatched"]
 BorderRule = Literal["open", "closed"]
@@ -86,7 +86,6 @@ RankingMethod = Literal[
     "aggregate_then_rank",
     "rank_then_aggregate",
     "test_then_rank",
-    "ranked_pairs",
 ]
 Aggregate = Literal["mean", "median"]
 Ties = Literal["min", "average", "dense"]

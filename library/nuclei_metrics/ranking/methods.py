@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from nuclei_metrics.model.annotations import Aggregate, Missing, MissingValues, RankingMethod, Ties
 from nuclei_metrics.model.arrays import Bool, Float64, Int64
@@ -110,77 +109,10 @@ def weighted_median(values: Float64, weights: Float64) -> Float64:
     return np.where(half[..., 0] > 0, (lower + upper) / 2, np.nan)
 
 
-# --- Ranked pairs (Tideman 1987): duels of teams, decided by ballots, the clearest duels first. -----------------------
-
-
-EQUAL = 1e-9  # margins that differ by less are equal: they are sums of weights
-
-
-def majority_margins(ranks: Float64, weights: Float64) -> Float64:
-    """Count the ballots on which the team of the row is ahead, less those on which it is behind; float64 (T, T).
-
-    ranks    float64 (T, K, G), of the teams on each ballot, 1 is best; NaN: the ballot says nothing about the team
-    weights  float64 (K,), of the ballots of each column
-
-    >>> majority_margins(np.array([[[1.0, 2.0, 1.0]], [[2.0, 1.0, 2.0]]]), np.ones(1)).tolist()
-    [[0.0, 1.0], [-1.0, 0.0]]
-    """
-    margins = np.empty((len(ranks), len(ranks)))
-    for team, own in enumerate(ranks):
-        margins[team] = ((own < ranks).sum(axis=2) - (own > ranks).sum(axis=2)) @ weights
-    return margins
-
-
-def lock_pairs(margins: Float64) -> Bool:
-    """Order teams by their duels: which stands before which, bool (T, T). Neither may, of a margin of 0 or in a cycle.
-
-    margins  float64 (T, T), antisymmetric
-
-    Duels are locked from the clearest to the closest, but not those that close a cycle with those before. Duels with
-    equal margins are looked at together: one that lies on a cycle of them and what is locked is left out. So no order
-    of names plays a part, and teams that stand side by side on all ballots, as the entries of one team do, change
-    nothing between others, nor who of the others stands before or behind them ("independence of clones").
-
-    T. N. Tideman: Independence of clones as a criterion for voting rules. Social Choice and Welfare 4, 1987.
-
-    A beats B by 8, B beats C by 6, C beats A by 4: the last duel closes a cycle.
-
-    >>> lock_pairs(np.array([[0, 8, -4], [-8, 0, 6], [4, -6, 0.0]])).astype(int).tolist()
-    [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
-    """
-    wins = margins > EQUAL
-    locked = wins & ~_on_cycles(wins)
-    rest = wins & ~locked
-    while rest.any():
-        equal = rest & (margins >= margins[rest].max() - EQUAL)
-        locked |= equal & ~_on_cycles(locked | equal)
-        rest &= ~equal
-    return _reach(locked)
-
-
-def _on_cycles(edges: Bool) -> Bool:
-    """Mark the edges of a graph that lie on a cycle: both ends can be reached from each other."""
-    _, part = scipy.sparse.csgraph.connected_components(
-        scipy.sparse.csr_array(edges), directed=True, connection="strong"
-    )
-    return np.asarray(edges & (part[:, None] == part))
-
-
-def _reach(edges: Bool) -> Bool:
-    """Mark which team can be reached from which along edges, bool (T, T)."""
-    reached = edges
-    while True:
-        further = reached | (reached.astype(np.float32) @ reached.astype(np.float32) > 0)
-        if np.array_equal(further, reached):
-            return reached
-        reached = further
-
-
 # --- How teams are ranked: values in columns, ranks in each column, one number of them, and the rank of that number. --
 
 
-BY_RANKS_IN_UNITS = ("rank_then_aggregate", "ranked_pairs")
-BY_UNITS = (*BY_RANKS_IN_UNITS, "test_then_rank", "aggregate_then_rank")
+BY_UNITS = ("rank_then_aggregate", "test_then_rank", "aggregate_then_rank")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,9 +123,8 @@ class Ranking:
     values          float64 (T, K), what each column was ranked by: the number of the data set, the aggregate over
                     units, the aggregated rank in units, or the share of tests won. NaN where there is none
     rank_by_column  float64 (T, K); NaN for teams that are not ranked
-    combined        float64 (T,), the sum, mean or median of the ranks in the columns (absolute: the rank in the first;
-                    ranked_pairs: how many teams stand before it); lower is better, whatever the method; NaN for teams
-                    that are not ranked
+    combined        float64 (T,), the sum, mean or median of the ranks in the columns (absolute: the rank in the first);
+                    lower is better, whatever the method; NaN for teams that are not ranked
     position        float64 (T,), the ranks of ``combined``; NaN for teams that are not ranked
     why             the reason for each team that is not ranked
     left_out        int64 (T, K), in how many units a team has no value although another team has one
@@ -289,15 +220,12 @@ def rank_teams(
                           then the mean of ranks (both: Maier-Hein et al., Nature Communications 2018)
     test_then_rank        the share of the other teams that a team is significantly better than is ranked in each
                           column, then the mean of ranks (Wiesenfarth et al., Scientific Reports 2021)
-    ranked_pairs          the number of teams that stand before a team by ``lock_pairs`` is ranked: every unit in every
-                          column is a ballot, with the weight of the column. Ranks in columns are those of
-                          rank_then_aggregate, and only shown
 
     Every other rank, also that of the result, follows the tie rule. Sums are equal up to ``SCORE_ROUNDING``.
 
     missing      what happens to a team without a value in a column. "worst": it ranks after all others there. In
-                 rank_then_aggregate and ranked_pairs this holds in each unit. "unranked": it is not ranked at all, and
-                 takes no rank from others; in these two one unit without a value is enough. Under both, nobody is
+                 rank_then_aggregate this holds in each unit. "unranked": it is not ranked at all, and takes no rank
+                 from others; in rank_then_aggregate one unit without a value is enough. Under both, nobody is
                  ranked if no team has a value in any column; and what no team has (a unit in rank_then_aggregate) is
                  left out. aggregate_then_rank leaves units without a value out, as the means of metrics.json do
     aggregate    over units, for aggregate_then_rank and rank_then_aggregate
@@ -315,7 +243,6 @@ def rank_teams(
     if not table.columns:
         raise ValueError("a table without a column cannot be ranked")
     higher_is_better, tolerance = table.higher_is_better, 0.0
-    ahead: Float64 | None = None
     if method == "test_then_rank":
         if test_matrix is None:
             raise ValueError(f"{method} needs the matrix of significant differences")
@@ -327,17 +254,13 @@ def rank_teams(
         units = unit_values(table, method=method, ties=ties, missing=missing)
         values, higher_is_better = aggregate_units(units.by_unit, aggregate), units.higher_is_better
         tolerance = SCORE_ROUNDING
-        if method == "ranked_pairs":
-            ahead = lock_pairs(majority_margins(units.by_unit, table.weights)).sum(axis=0).astype(np.float64)
     else:
         values = table.overall
     ranks = _rank_columns(values, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance)
     combined = _combine_ranks(ranks, method=method, weights=table.weights)
-    if ahead is not None:
-        combined = np.where(np.isnan(combined), np.nan, ahead)
     position = rank_values(combined, higher_is_better=False, ties=ties, tolerance=SCORE_ROUNDING)
     gaps = find_gaps(table)
-    by_gap = method in BY_RANKS_IN_UNITS and missing == "unranked"
+    by_gap = method == "rank_then_aggregate" and missing == "unranked"
     return Ranking(
         teams=table.teams,
         columns=table.columns,
@@ -386,7 +309,7 @@ class _UnitValues:
 def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing: Missing) -> _UnitValues:
     """Return the values of units that a method aggregates: those of the table, or the ranks in each unit.
 
-    Ranks are those of rank_then_aggregate and ranked_pairs: NaN where no team has a value; and everywhere for a team
+    Ranks are those of rank_then_aggregate: NaN where no team has a value; and everywhere for a team
     that lacks a value where another has one, if such teams are not ranked. Raises ``ValueError`` if the table has no
     units.
 
@@ -397,7 +320,7 @@ def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing
     """
     if table.by_unit is None:
         raise ValueError("the values of units are not known")
-    if method not in BY_RANKS_IN_UNITS:
+    if method != "rank_then_aggregate":
         return _UnitValues(table.by_unit, table.higher_is_better)
     values = np.where(table.higher_is_better[:, None], -table.by_unit, table.by_unit)
     if missing == "unranked":
