@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation import ChallengeBroken, instances_from_labels, score_instances
+from evaluation import ChallengeBroken, instances_from_labels, score_instances, score_submission
 from evaluation.challenge import Challenge, preset_names
 from evaluation.challenge.documents import read_rules
 from evaluation.challenge.rules import PublishRules
@@ -288,6 +288,30 @@ def test_published_scores_take_no_more_than_100_kB_and_those_that_rank_stay():
         assert ("alternatives" in public, "per_class" in public["panoptic"]) == (some == 4, some < 60)
         for path in numbers_in(public):
             assert value_at(public, path) == value_at(result.metrics, path)
+
+
+def test_standard_deviations_are_those_of_numpy_and_stand_at_the_paths_of_their_means(demo):
+    result = score_submission(demo.challenge, demo.submissions["namer"], workers=1)
+    for kind, mean in (("groups", "group_mean"), ("cases", "case_mean")):
+        for path in (("detection", "f1"), ("segmentation", "hausdorff_px"), ("classification", "balanced_accuracy")):
+            values = result.units[next(iter(result.scores))][kind].scores[path].value
+            expected = round(float(np.nanstd(values, ddof=1)), 6)
+            assert expected > 0
+            assert result.value(f"standard_deviations.{'.'.join(path)}.{mean}") == pytest.approx(expected, abs=1e-6)
+            means = next(iter(result.details["means"].values()))
+            assert value_at(means, f"{'.'.join(path)}.{mean}.standard_deviation") == pytest.approx(expected, abs=1e-6)
+    assert "pooled" not in result.metrics["standard_deviations"]["detection"]["f1"]
+
+
+@pytest.mark.parametrize("patients", [1, 2, 3])
+def test_no_standard_deviation_of_fewer_than_three_patients(patients, tmp_path):
+    """Of two, mean and deviation tell the values of both."""
+    sides = {f"P{number}": next(iter(sides_of(ONE).values())) for number in range(patients)}
+    result = score_instances(Challenge.from_preset("recommended", name="hidden"), sides)
+    public = json.loads(result.texts(public=True)["metrics.json"])
+    assert ("standard_deviations" in public) == (patients == 3)
+    ranked = Challenge.from_preset("recommended", name="hidden", publish={"metrics": "ranked"})
+    assert "standard_deviations" not in score_instances(ranked, sides).texts(public=True)["metrics.json"]
 
 
 def test_the_platform_gets_the_names_that_publish_says(own_demo, tmp_path):

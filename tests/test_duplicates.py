@@ -56,8 +56,8 @@ def test_an_ignore_region_decides_nothing_about_a_stack_of_predictions(duplicate
             match_case(rules.model_copy(update=changes), Case("a", "a", *SHAPE), side, stack)
         told.update(map(str, error.value.findings))
     assert told == {
-        "[too-many-overlaps] case 'a': 200 nuclei, up to 40 of them on one pixel; expected fewer that lie on each other."
-        " Leave out nuclei that were found several times."
+        "[too-many-overlaps] case 'a': 200 nuclei, up to 40 of them on one pixel; expected fewer that lie on each other"
+        ". Leave out nuclei that were found several times."
     }
 
 

@@ -788,8 +788,10 @@ def test_every_path_of_the_phase_is_a_number_in_metrics_json(made, results, caps
         [settings["score_default_sort"], *(column["order"] for column in settings["extra_results_columns"])],
         strict=True,
     )] == [(path, {"ascending": "asc", "descending": "desc"}[direction]) for path, direction in COLUMNS]  # fmt: skip
+    errors = [settings["score_error_jsonpath"], *(column["error_path"] for column in settings["extra_results_columns"])]
+    assert errors == [f"standard_deviations.{path}" for path in paths_of(settings)]
     for metrics in results.values():
-        for path in paths_of(settings):
+        for path in [*paths_of(settings), *errors]:
             assert type(number_at(metrics, path)) is float, path
 
 

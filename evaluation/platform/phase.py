@@ -21,7 +21,7 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
 from evaluation.files.formats import format_of
 from evaluation.files.formats.format import Example
-from evaluation.files.results.documents import encoded
+from evaluation.files.results.documents import ABSENT, DEVIATIONS, encoded
 from evaluation.files.results.files import write_atomically
 from evaluation.files.schemas import json_schema, name_of_schema
 from evaluation.findings import listed
@@ -103,12 +103,14 @@ class _ArchiveItem(NamedTuple):
     name: str
 
 
-class _ExtraColumn(NamedTuple):
-    """An extra results column of a phase."""
+@dataclass(frozen=True, slots=True)
+class _ExtraColumn:
+    """An extra results column of a phase; ``error_path`` is that of its standard deviation, if there is one."""
 
     title: str
     path: str
     order: str
+    error_path: str = ABSENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,10 +318,21 @@ def _phase_settings(challenge: Challenge) -> _PhaseSettings:
     return _PhaseSettings(
         score_title=score[1],
         score_jsonpath=score[0].path,
+        score_error_jsonpath=_error_path(challenge, score[0].path),
         score_default_sort=ORDERS[score[0].direction],
         scoring_method_choice=SCORING.get(rules.method, "avg"),
-        extra_results_columns=[_ExtraColumn(title, column.path, ORDERS[column.direction]) for column, title in extra],
+        extra_results_columns=[
+            _ExtraColumn(title, column.path, ORDERS[column.direction], _error_path(challenge, column.path) or ABSENT)
+            for column, title in extra
+        ],
     )
+
+
+def _error_path(challenge: Challenge, path: str) -> str:
+    """Return where metrics.json has the standard deviation over the patients or cases of a column, "" if nowhere."""
+    mean, units = path.rpartition(".")[2], {case.group for case in challenge.cases}
+    number = {"group_mean": len(units), "case_mean": len(challenge.cases)}.get(mean, 0)
+    return f"{DEVIATIONS}.{path}" if number >= 3 and challenge.publish.metrics == "scores" else ""
 
 
 def phase_titles(paths: Sequence[str]) -> list[str]:

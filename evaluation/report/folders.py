@@ -163,8 +163,8 @@ def _without_counts(metrics: Mapping[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in tree.items() if key != "counting"}
 
     published = without(metrics) | {"undefined": {}}
-    if "confidence_intervals" in metrics:
-        published["confidence_intervals"] = without(metrics["confidence_intervals"])
+    for key in {"confidence_intervals", "standard_deviations"} & set(metrics):
+        published[key] = without(metrics[key])
     if "alternatives" in metrics:
         published["alternatives"] = {rule: without(scores) for rule, scores in metrics["alternatives"].items()}
     return published

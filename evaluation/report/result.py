@@ -91,6 +91,10 @@ class ResultDocuments:
     def interval_end(self, path: str, end: str) -> float | None:
         return _number_at(self.metrics, f"confidence_intervals.{path}.{end}")
 
+    def deviation(self, path: str) -> float | None:
+        """The standard deviation over the units of a mean; None for fewer than three."""
+        return _number_at(self.metrics, f"standard_deviations.{path}")
+
     @cached_property
     def has_intervals(self) -> bool:
         return bool(self.metrics.get("confidence_intervals"))

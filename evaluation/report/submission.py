@@ -274,19 +274,28 @@ def _alternatives_section(result: ResultDocuments) -> list[Section]:
     return [Section("alternatives", "Other matching rules", (table,), lead)]
 
 
+_SD_TITLES = {"group_mean": "SD over patients", "case_mean": "SD over cases"}
+
+
 def _scores_section(result: ResultDocuments) -> list[Section]:
     """Every number of metrics.json that is not of a single class, in all aggregations, with interval."""
     paths = [path for path in result.paths if ".per_class." not in path]
     if not paths:
         return []
-    first, *others = result.aggregations
-    help = {WORDS_OF_AGGREGATIONS[first]: first}
-    help |= dict.fromkeys(("low", "high"), "end of its interval") if result.has_intervals else {}
-    help |= {WORDS_OF_AGGREGATIONS[name]: name for name in others}
+    means = result.aggregations
+    help: dict[str, str] = {}
+    for name in means:
+        help[WORDS_OF_AGGREGATIONS[name]] = name
+        if name in _SD_TITLES and "standard_deviations" in result.metrics:
+            help[_SD_TITLES[name]] = f"standard deviation of {name}"
+        if name == means[0] and result.has_intervals:
+            help |= dict.fromkeys(("low", "high"), "end of its interval")
 
     def cells(path: str) -> list[Value]:
-        ends = [result.interval_end(f"{path}.{first}", end) for end in ("low", "high") if end in help]
-        return [path, result.value(f"{path}.{first}"), *ends, *(result.value(f"{path}.{name}") for name in others)]
+        columns: dict[str, Value] = {end: result.interval_end(f"{path}.{means[0]}", end) for end in ("low", "high")}
+        columns |= {WORDS_OF_AGGREGATIONS[name]: result.value(f"{path}.{name}") for name in means}
+        columns |= {title: result.deviation(f"{path}.{name}") for name, title in _SD_TITLES.items()}
+        return [path, *(columns[title] for title in help)]
 
     caption, rest = "Scores under the first matching rule, as in metrics.json", "scores of metrics.json"
     titles, note = ["path", *help], "evaluation explain PATH says how a score is computed."

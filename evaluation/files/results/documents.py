@@ -11,6 +11,7 @@ import io
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from functools import reduce
 from itertools import chain, islice, repeat
@@ -64,7 +65,8 @@ def metrics_document(
 
     ``scores`` by the name of the matching rule; the first rule fills the top level, the rest are under
     ``alternatives.<name>``. ``intervals`` by the path of the number, ``ranks`` by the path in the table
-    ``leaderboard``. A value is a number or null; for null the same path under ``undefined`` contains the reason.
+    ``leaderboard``. The standard deviation over the units of a mean has the path of the mean in
+    ``standard_deviations``. A value is a number or null; for null the same path under ``undefined`` contains the reason.
     Raises pydantic's ValidationError if the document is not of the form that other tools rely on.
     """
     document: dict[str, Any] = {"challenge": identity(challenge), "software": software()}
@@ -77,6 +79,8 @@ def metrics_document(
                 _put(document, path, rounded(mean.score.value))
                 if mean.score.value is None:
                     _put(undefined, path, mean.score.undefined)
+                if mean.deviation is not None:
+                    _put(document, (DEVIATIONS, *path), rounded(mean.deviation))
     for path, interval in intervals.items():
         ends = {"low": rounded(interval.low), "high": rounded(interval.high)}
         _put(document, ("confidence_intervals", *path), ends)
@@ -100,6 +104,10 @@ def published_metrics(document: Mapping[str, Any], challenge: Challenge) -> dict
     ranked = _ranked_metrics(document, challenge.ranked_paths)
     if challenge.publish.metrics == "ranked":
         return ranked
+    for path in challenge.ranked_paths:  # "Score error" of the platform's columns
+        with suppress(KeyError):
+            keys = (DEVIATIONS, *path.split("."))
+            _put(ranked, keys, reduce(getitem, keys, document))
     for number in range(len(_LESS_NEEDED) + 1):
         public = _merged(_without(document, {WORST_GROUP, *_LESS_NEEDED[:number]}), ranked)
         if len(as_json(public).encode()) <= PUBLISHED_BYTES:
@@ -109,7 +117,8 @@ def published_metrics(document: Mapping[str, Any], challenge: Challenge) -> dict
 
 
 PUBLISHED_BYTES = 100_000  # the platform reads the file for every row of its leaderboard
-_LESS_NEEDED = ("alternatives", "per_class")
+DEVIATIONS = "standard_deviations"
+_LESS_NEEDED = (DEVIATIONS, "alternatives", "per_class")
 
 
 def _without(tree: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
@@ -414,12 +423,15 @@ def _rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _means_entry(metrics: Sequence[MetricScores]) -> dict[str, Any]:
-    """For each mean, how many units entered it, were omitted as undefined, and were penalised with the worst value."""
+    """For each mean its standard deviation over units, and how many entered it, were omitted and were penalised."""
     entry: dict[str, Any] = {}
     for metric in metrics:
         for aggregation, mean in metric.means.items():
             if aggregation != "pooled":
-                units = {"units": mean.units, "left_out": mean.left_out, "penalised": mean.penalised}
+                units: dict[str, Any] = {
+                    "units": mean.units, "left_out": mean.left_out, "penalised": mean.penalised,
+                    "standard_deviation": rounded(mean.deviation),
+                }  # fmt: skip
                 _put(entry, (*metric.path, aggregation), units)
     return entry
 
@@ -505,6 +517,7 @@ class MetricsFile(_Families):
     leaderboard: Leaderboard | None = None
     alternatives: dict[Key, _Families] = {}
     confidence_intervals: ScoreTree | None = None
+    standard_deviations: ScoreTree | None = None
     undefined: ReasonTree
 
 

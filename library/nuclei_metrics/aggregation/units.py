@@ -212,7 +212,22 @@ def mean_of_units(
     else:
         reasons = set(reason.tolist())
         mean = Score(None, UNDEFINED_REASONS[reasons.pop() - 1] if len(reasons) == 1 else "no-units")
-    return UnitMean(mean, int(entered.sum()), int((~entered).sum()), int(penalised.penalised.sum()))
+    deviation = None if strata is not None or mean.value is None else _deviation(defined[0], mean.value)
+    return UnitMean(mean, int(entered.sum()), int((~entered).sum()), int(penalised.penalised.sum()), deviation)
+
+
+_FEWEST_VALUES = 3  # of a standard deviation: of two the values can be computed from mean and deviation
+
+
+def _deviation(values: Sequence[float], mean: float) -> float | None:
+    """Compute the standard deviation of a sample, with n - 1; None for fewer than three values.
+
+    >>> _deviation([1.0, 2.0, 4.5], 2.5), _deviation([1.0, 2.0], 1.5)
+    (1.8027756377319946, None)
+    """
+    if len(values) < _FEWEST_VALUES:
+        return None
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def _worst_value(values: Sequence[float], better: Better) -> float:

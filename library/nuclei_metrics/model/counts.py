@@ -417,12 +417,14 @@ class UnitMean:
     units     how many units entered the mean
     left_out  how many were left out because the value is undefined there
     penalised   how many entered with the worst value: not submitted, or undefined at a cost
+    deviation   standard deviation of the units that entered, with n - 1; None for fewer than three, and for strata
     """
 
     score: Score
     units: int
     left_out: int
     penalised: int
+    deviation: float | None = None
 
 
 NoInterval = Literal["one-group", "few-groups", "few-nuclei", "undefined", "often-undefined", "outside-samples"]
