@@ -66,7 +66,7 @@ def metrics_document(
     ``scores`` by the name of the matching rule; the first rule fills the top level, the rest are under
     ``alternatives.<name>``. ``intervals`` by the path of the number, ``ranks`` by the path in the table
     ``leaderboard``. The standard deviation over the units of a mean has the path of the mean in
-    ``standard_deviations``. A value is a number or null; for null the same path under ``undefined`` contains the reason.
+    ``standard_deviations``. A value is a number or null with the reason at the same path under ``undefined``.
     Raises pydantic's ValidationError if the document is not of the form that other tools rely on.
     """
     document: dict[str, Any] = {"challenge": identity(challenge), "software": software()}
