@@ -84,7 +84,7 @@ class AuditView:
 
 
 def audit_views(views: Sequence[AuditView], audit: AuditRules) -> Audit:
-    """Rank the teams of every view by every method, and audit the places. The first view is the published one.
+    """Rank the teams of every view by every method, and audit the ranks. The first view is the published one.
 
     Its weights are varied, too.
     """
@@ -152,7 +152,7 @@ def _methods_of(
 def _different_methods(
     ranked: Sequence[Mapping[RankingMethod, tuple[Float64, Float64]]], notes: list[str]
 ) -> list[RankingMethod]:
-    """Keep one method, the first, of those that give the same places in every view."""
+    """Keep one method, the first, of those that give the same ranks in every view."""
     groups: dict[bytes, list[RankingMethod]] = {}
     for method in ranked[0]:
         places = np.stack([places[method][0] for places in ranked])
@@ -163,7 +163,7 @@ def _different_methods(
 
 
 def _better_pairs(teams: Sequence[str], tests: ComparedTeams | None) -> set[tuple[str, str]] | None:
-    """Find the pairs of teams of which the first is significantly better in a column; None: nothing could be tested."""
+    """Find the pairs of teams in which the first is significantly better in a column; None: nothing could be tested."""
     tested = [test for test in (tests.columns if tests else ()) if test.undefined is None]
     pairs = {(teams[row], teams[column]) for test in tested for row, column in np.argwhere(test.better == 1).tolist()}
     return pairs if tested else None
@@ -381,7 +381,7 @@ def _plan_units(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
 
 
 def _plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: list[str]) -> tuple[Run, ...]:
-    """List the runs. Combinations of rules that contradict each other are omitted, and a note says so."""
+    """List the runs. Combinations of rules that contradict each other are omitted, and a note reports it."""
     reference, audit = challenge.reference, challenge.audit
     areas = reference.overlap is not None and not (reference.dense and "{class}" not in reference.files)
     overlaps = tried("overlap", reference.overlap, audit.overlap, ("keep", "last") if areas else ())
@@ -485,7 +485,8 @@ def audit_challenge(
 
 
 def _coded_references(folder: Path, plan: _AuditPlan, workers: int | None) -> list[team_scores.TeamScores]:
-    """Score the reference itself, drawn as the colour maps of a submission, in each run: the best that they can hold.
+    """Score the reference itself, drawn as the colour maps of a submission, in each run: the best that they can
+    contain.
 
     Table 1 of "lessons from MoNuSAC 2020" has it as "ground truth".
     """

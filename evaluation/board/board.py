@@ -1,4 +1,4 @@
-"""The leaderboard: places of teams, significant differences, and how stable the places are.
+"""The leaderboard: ranks of teams, significant differences, and how stable the ranks are.
 
 ``build_board`` makes it from a table of scores: of submissions, of stored results, or of a CSV file. ``rank_result``
 ranks one submission among earlier results.
@@ -68,7 +68,7 @@ def score_and_rank(
     """Score all teams of a folder, as far as it is not done, and rank them.
 
     executor  works on the cases, ``workers`` of its tasks at once, instead of processes of its own
-    before    an older board, its folder or its leaderboard.json: what differs is told
+    before    an older board, its folder or its leaderboard.json: what differs is reported
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
     """
@@ -124,7 +124,7 @@ def _with_moves(
     hashes: Mapping[str, str] | None = None,
     challenge: Challenge | None = None,
 ) -> document.Board:
-    """Add to a board the places and scores of all teams on an older one, and the cases whose reference has changed.
+    """Add to a board the ranks and scores of all teams on an older one, and the cases whose reference has changed.
 
     hashes  of the reference now; None: not known
     """
@@ -239,7 +239,7 @@ def rank_given(
 ) -> document.Board:
     """Rank the teams of a folder of results, or of a CSV file. Raises WrongUsage, ChallengeBroken.
 
-    before  an older board, its folder or its leaderboard.json: what differs is told
+    before  an older board, its folder or its leaderboard.json: what differs is reported
 
     Without a challenge the columns of a CSV file must be given; the rules are then sum_of_ranks, ties "min", level 0.05
     but for what ``settings`` change.
@@ -345,7 +345,7 @@ def build_board(
     unranked  teams that have no scores
     shown     entries that are not in the table, since the rules do not rank them
 
-    Teams without a place are neither tested nor in a sample. Raises WrongUsage ("missing-units") if the rules ask for
+    Teams without a rank are neither tested nor in a sample. Raises WrongUsage ("missing-units") if the rules ask for
     values of units that are unknown.
     """
     if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
@@ -450,7 +450,7 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
 
     team  that the submission is of: its stored result, the file of that name, is no rival. "": unknown
 
-    Ranked are results with the same hash of the challenge; a warning names the others, and files that are no result.
+    Ranked are results with the same hash of the challenge; a warning names the rest, and files that are no result.
     ``position`` is that by the method of [ranking], ``sum_of_ranks`` the weighted sum of the ranks in its columns,
     ``submissions`` how many results are ranked, this one included. Names of teams go nowhere.
     """

@@ -28,7 +28,7 @@ VALUES_UP_TO = 2_000_000  # values of teams in columns and units; 106 teams x 2,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ColumnCell:
-    """What is known of an entry in a column of the ranking; NaN: undefined.
+    """Information on an entry in a column of the ranking; NaN: undefined.
 
     ranked_by  what was ranked, if not the value: an aggregate over units, or the share of tests won
     by_unit    the values in each unit, float64 (G,)
@@ -51,14 +51,14 @@ class ShownRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnrankedRow(ShownRow):
-    """A team without a place: the code of the first thing that is wrong, and all of it in one line."""
+    """A team without a rank: the code of the first thing that is wrong, and all of it in one line."""
 
     code: str
     reason: str
 
 
 class _PlaceShare(NamedTuple):
-    """The share of the bootstrap samples in which a team has a place."""
+    """The share of the bootstrap samples in which a team has a rank."""
 
     place: float
     share: float
@@ -66,17 +66,17 @@ class _PlaceShare(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TeamRow(ShownRow):
-    """A team with a place.
+    """A ranked team.
 
     combined       what its ranks in the columns add up to, or their mean or median; lower is better
-    equal          the other teams in the same place
+    equal          the other teams in the same rank
     rank_set       ``low`` and ``high``: 1 + number of teams that are significantly better over the columns together,
                    and the number of teams less those that are significantly worse; absent if they are not tested
-    rank_interval  ``low`` and ``high`` of its places in the samples of the bootstrap, None: nothing was drawn
+    rank_interval  ``low`` and ``high`` of its ranks in the samples of the bootstrap, None: nothing was drawn
     probability_of_first       in these samples, shared by teams that are first together
     first_alone, first_shared  share of the samples in which it is first, alone and together with others
     floors         its numbers at the floors of the ranking, in their order; ``below_floor``: it fails one of them
-    unit_places    its places by the values of each unit alone, NaN: none
+    unit_places    its ranks by the values of each unit alone, NaN: none
     places         those that occur in samples; of more than ``PAIRS_UP_TO`` teams they are omitted
     """
 
@@ -139,7 +139,7 @@ class _FriedmanTest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Significance:
-    """The test of a column, as in ``PairwiseTest``. If none was made, ``undefined`` says why, and the rest is absent.
+    """The test of a column, as in ``PairwiseTest``. If none was made, ``undefined`` states why, and the rest is absent.
 
     least_units  fewer than these are too few: nothing can be significant
     cliques               teams without a significant difference; of more than ``PAIRS_UP_TO`` teams they are omitted
@@ -187,7 +187,7 @@ class UnitCount(NamedTuple):
 
 
 class MethodPlaces(NamedTuple):
-    """The places of the teams under a method of ranking, and Kendall's tau-b to those under all."""
+    """The ranks of the teams under a method of ranking, and Kendall's tau-b to those under all."""
 
     method: RankingMethod
     places: Float64
@@ -195,7 +195,7 @@ class MethodPlaces(NamedTuple):
 
 
 class SubtaskPlaces(NamedTuple):
-    """The places of the teams by the columns of a subtask alone: what a prize that is split goes by."""
+    """The ranks of the teams by the columns of a subtask alone: what a prize that is split goes by."""
 
     name: str
     columns: list[str]
@@ -204,7 +204,7 @@ class SubtaskPlaces(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BoardStability:
-    """What the bootstrap says of the ranking as a whole; if nothing was drawn, the reason is ``undefined``.
+    """What the bootstrap states of the ranking as a whole; if nothing was drawn, the reason is ``undefined``.
 
     most_changes_without  the unit without which most pairs of teams stand otherwise
     columns               those whose values in samples are unknown, if that is the reason
@@ -258,7 +258,7 @@ class Decision(NamedTuple):
 
 
 class Move(NamedTuple):
-    """The place of a team on an older board and on this one, and its scores; None: it has none there."""
+    """The rank of a team on an older board and on this one, and its scores; None: it has none there."""
 
     name: str
     before: float | None
@@ -287,10 +287,10 @@ class Board:
 
     challenge   its identity as in metrics.json; None if scores came from a table
     ranking     the table [ranking] as it was applied, and in words
-    teams       from the first rank to the last, equal places by name
+    teams       from the first rank to the last, equal ranks by name
     together    the test over the columns together; None: there is none
     subtasks    empty if all columns are of one
-    unit_names  as far as the challenge tells them; empty if the teams have no ``by_unit``
+    unit_names  as far as the challenge shows them; empty if the teams have no ``by_unit``
     alike       entries that share their errors: for organisers, never in leaderboard.json
     """
 
@@ -319,7 +319,7 @@ class Board:
 
 
 def cells_of(paths: Sequence[str], **known: Iterable[Any]) -> tuple[_ColumnCell, ...]:
-    """Create the cells of an entry, from what is known of it in each column."""
+    """Create the cells of an entry, from information on it in each column."""
     rows = zip(paths, *known.values(), strict=True)
     return tuple(_ColumnCell(path, **dict(zip(known, values, strict=True))) for path, *values in rows)
 
@@ -333,7 +333,7 @@ def team_rows(
     *,
     few: bool,
 ) -> tuple[TeamRow, ...]:
-    """Order the teams from the first rank to the last, equal places by name."""
+    """Order the teams from the first rank to the last, equal ranks by name."""
     order = sorted(range(len(table.teams)), key=lambda team: (ranking.position[team], table.teams[team]))
     equal: dict[int, tuple[str, ...]] = {}
     for _, alike in groupby(order, key=lambda team: float(ranking.position[team])):
@@ -408,7 +408,7 @@ def board_column(
 def _pair_differences(
     names: Sequence[str], differences: Differences, test: PairwiseTest, margin: float
 ) -> list[_PairDifference]:
-    """List the differences of all pairs of teams, or of the teams in ``differences.rows`` from all others."""
+    """List the differences of all pairs of teams, or of the teams in ``differences.rows`` from all other teams."""
     rows = differences.rows.tolist()
     numbers = (getattr(differences, key) for key in ("mean", "low", "high", "effect", "ahead"))
     finite = (np.where(np.isfinite(table), table, np.nan).tolist() for table in numbers)
@@ -447,7 +447,7 @@ def test_together(together: ColumnsTogether | None, names: Sequence[str], *, few
 
 
 def board_stability(drawn: Stability, rules: RankingRules, table: ScoreTable) -> BoardStability:
-    """Describe what the bootstrap says of the ranking as a whole."""
+    """Describe what the bootstrap states of the ranking as a whole."""
     if drawn.reason is not None:
         columns = ranked_table.not_resampled(table, rules) if drawn.reason == "not-resampled" else ABSENT
         return BoardStability(0, rules.seed, drawn.reason, columns=columns)
@@ -482,7 +482,7 @@ def board_gaps(table: ScoreTable, rules: RankingRules, unit_name: str) -> _Board
 
 
 def board_methods(places_of_methods: Mapping[RankingMethod, Float64]) -> tuple[MethodPlaces, ...]:
-    """Compare the places under each method with those under all."""
+    """Compare the ranks under each method with those under all."""
     every = np.stack(list(places_of_methods.values()))
     return tuple(MethodPlaces(name, places, kendall_tau(places, every)) for name, places in places_of_methods.items())
 
@@ -496,7 +496,7 @@ def leaderboard_json(board: Board) -> str:
 
 
 def leaderboard_document(board: Board) -> dict[str, Any]:
-    """Return the content of leaderboard.json. Names and paths are values, never keys, so they may hold anything."""
+    """Return the content of leaderboard.json. Names and paths are values, never keys, so they can contain anything."""
     document = encoded(replace(board, alike=ABSENT)) | {"ranking": dict(board.ranking)}
     return {**document, "facts": encoded(facts_of(document))}
 

@@ -1,4 +1,4 @@
-"""What is known of a ranking: at most six facts, each a number with what it rests on.
+"""Information on a ranking: at most six facts, each a number with what it rests on.
 
 They are built from the content of leaderboard.json, are in it, and are the table that terminal, page and Python show.
 The words significant, better and too few rest on the declared test alone.
@@ -139,7 +139,7 @@ def _test_in_words(document: Document) -> str:
 
 
 def _columns(document: Document) -> Iterator[_Fact]:
-    """In each column: the first team next to the best of the others, or next to the one that is best there."""
+    """In each column: the first team next to the best of the rest, or next to the one that is best there."""
     first = _leaders(document)[0]
     titles = short_titles([column["path"] for column in document["columns"]])
     for index, (title, column) in enumerate(zip(titles, document["columns"], strict=True)):

@@ -280,7 +280,7 @@ class _MeasureOfPair:
 
 @dataclass(frozen=True, slots=True)
 class _PairOnCommon:
-    """Two teams on their ``common`` nuclei, the one that stands higher first.
+    """Two teams on their ``common`` nuclei, the one that ranks higher first.
 
     shares  of what each of them matched; NaN: it matched nothing
     by      "quality" if they are compared, otherwise "matched": how many each matched
@@ -298,7 +298,7 @@ class _PairOnCommon:
 class CommonNuclei:
     """The table ``common_nuclei`` of leaderboard.json: teams in pairs, by what was measured on the nuclei of both.
 
-    pairs  neighbours come first, then pairs two places apart, and so on
+    pairs  neighbours come first, then pairs two ranks apart, and so on
     """
 
     rule: str
@@ -349,7 +349,7 @@ def _pair_on_common(
     *,
     is_turned: bool,
 ) -> _PairOnCommon:
-    """Compare two teams on their common nuclei; ``is_turned``: the second of ``names`` stands higher."""
+    """Compare two teams on their common nuclei; ``is_turned``: the second of ``names`` ranks higher."""
     first, second = names[::-1] if is_turned else names
     both, is_compared, sign = int(common.common[pair]), bool(common.compared[pair]), -1 if is_turned else 1
     of_measures = []

@@ -1,4 +1,4 @@
-"""A table of scores, ranked by the rules of a challenge: places, tests, and places in bootstrap samples."""
+"""A table of scores, ranked by the rules of a challenge: places, tests, and ranks in bootstrap samples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def complete_table(table: ScoreTable, rules: RankingRules) -> ScoreTable:
 
 
 def apply_method(table: ScoreTable, rules: RankingRules, tests: ComparedTeams | None = None) -> methods.Ranking:
-    """Rank the teams of a table by the method of the rules; places are not shared yet. Floors come first.
+    """Rank the teams of a table by the method of the rules; ranks are not shared yet. Floors come first.
 
     tests  of ``compare_teams``, if they are there
     """
@@ -118,7 +118,7 @@ def _differences_in(table: ScoreTable, column: int, *, level: float, rows: Seque
 def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: int) -> Differences | None:
     """Compute the paired differences of a column of the board; None where the values of units are unknown.
 
-    first  of more teams than ``DIFFERENCES_UP_TO`` only this one is compared with the others
+    first  of more teams than ``DIFFERENCES_UP_TO`` only this one is compared with the rest
 
     All intervals of all columns hold together with the level.
     """
@@ -136,7 +136,7 @@ def common_values(table: ScoreTable) -> ScoreTable:
 def first_without(table: ScoreTable, rules: RankingRules, position: Float64) -> dict[str, list[str]]:
     """Name the teams that would be first without the minimum, with equal weights, and in the units that all have.
 
-    position  float64 (T,), the places as they are; what gives the same first rank is omitted
+    position  float64 (T,), the ranks as they are; what gives the same first rank is omitted
     """
     varied = {}
     if table.below_floor().any():
@@ -157,7 +157,7 @@ def first_without(table: ScoreTable, rules: RankingRules, position: Float64) -> 
 
 
 def share_places(table: ScoreTable, rules: RankingRules, tests: ComparedTeams) -> methods.Ranking:
-    """Rank the teams so that those which cannot be told apart share a place in a column (ex aequo).
+    """Rank the teams so that those which cannot be distinguished share a rank in a column (ex aequo).
 
     In a column the rank of a team is one more than the number of teams with fewer teams significantly better than them
     (``ex_aequo_positions``). These places take the part of the ranks: their sum, mean or median is ranked. For the
@@ -172,7 +172,7 @@ def share_places(table: ScoreTable, rules: RankingRules, tests: ComparedTeams) -
 
 
 def rank_table(table: ScoreTable, rules: RankingRules, tests: ComparedTeams | None = None) -> tuple[Float64, Float64]:
-    """Compute the places and combined numbers of all teams, as on the leaderboard; NaN for teams that are not ranked.
+    """Compute the ranks and combined numbers of all teams, as on the leaderboard; NaN for teams that are not ranked.
 
     tests  of ``compare_teams``, if they are there
     """
@@ -201,7 +201,7 @@ def places_by_methods(
     """Rank the teams by every method that can decide. Leaderboards and audits share this list.
 
     Omitted are methods by values of units where these are unknown, "absolute" for several columns, and methods by
-    tests where values replace missing ones, and if all teams share a place, as they do in too few
+    tests where values replace missing ones, and if all teams share a rank, as they do in too few
     units. All other rules stay.
     """
     by_method: dict[RankingMethod, Float64] = {}
@@ -254,7 +254,7 @@ def _positions_behind(values: Float64, rank: Callable[[Float64], Float64], below
 
 
 def draw_samples(table: ScoreTable, rules: RankingRules, plain: methods.Ranking) -> stability.Stability:
-    """Draw bootstrap samples of the units of a table, and rank each, before places are shared."""
+    """Draw bootstrap samples of the units of a table, and rank each, before ranks are shared."""
     reason = "no-units" if table.by_unit is None else "one-unit" if len(table.units) < 2 else ""
     if reason or not_resampled(table, rules):
         return stability.undrawn(plain.position, reason or "not-resampled")

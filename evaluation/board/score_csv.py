@@ -147,7 +147,7 @@ def read_rows(
     columns    a metric in the file is the path of a column, or that path without ``.group_mean`` or ``.case_mean``
     challenge  then cases and groups must be those of cases.csv
 
-    Raises WrongUsage with all that is wrong: no-submission, no-teams, invalid-csv, missing-column, too-large,
+    Raises WrongUsage with all faults: no-submission, no-teams, invalid-csv, missing-column, too-large,
     invalid-team, unknown-case, wrong-group, invalid-score, duplicate-row, missing-metric.
     """
     try:
@@ -170,7 +170,8 @@ def table_of_rows(
 ) -> ScoresInFile:
     """Create the table that is ranked from the scores of cases.
 
-    columns  the end of a path says what the column is: the mean over cases, or over groups of the means of their cases.
+    columns  the end of a path states what the column is: the mean over cases, or over groups of the means of their
+             cases.
              A column that ends otherwise is the mean over ``unit``
     unit     what teams are compared in, and what samples are drawn from
     missing  what becomes of teams that lack values of cases: ``settle_gaps``. No row is the same as an empty cell
@@ -209,7 +210,7 @@ def metrics_in(path: Path) -> list[str]:
 
 
 def _open_scores(path: Path) -> Table:
-    """Read the table of a CSV file. Raises WrongUsage if it cannot be opened, InputFault for what is wrong in it."""
+    """Read the table of a CSV file. Raises WrongUsage if it cannot be opened, InputFault for the fault."""
     try:
         with path.open("rb") as stream:
             where = quote(path.name, 120)
@@ -231,7 +232,7 @@ def aggregation_of(path: str, unit: UnitKind) -> UnitKind:
 def rows_of_columns(
     table: Table, columns: Sequence[RankingColumn], challenge: Challenge | None
 ) -> tuple[_ScoresOfCases, list[Finding]]:
-    """Find the rows that belong to columns, and warn about others. Raises InputFault with all that is wrong."""
+    """Find the rows that belong to columns, and warn about others. Raises InputFault with all faults."""
     table, needed, findings = _long_table(table)
     metrics, metric_of_row = table.categories(needed["metric"])
     column_of_metric = _match_columns(metrics, columns, table.where)
@@ -386,7 +387,7 @@ def _match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], whe
 
 
 def _read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
-    """Read the values, NaN where the cell is empty, and say what is wrong with others."""
+    """Read the values, NaN where the cell is empty, and state the faults of others."""
     cells = table.cells(column)
     value = numbers_of(cells)
     is_empty = np.array([not cell.strip() for cell in cells], np.bool_)
@@ -540,7 +541,7 @@ def _mean_of_known(values: Float64) -> Float64:
 def incomplete(
     settled: Settled, scores: _ScoresOfCases, columns: Sequence[RankingColumn], missing: MissingValues, worst: Float64
 ) -> list[Finding]:
-    """Warn about teams that lack values which other teams have, and say what became of them.
+    """Warn about teams that lack values which other teams have, and report what became of them.
 
     worst  the worst values that the metrics can have, float64 (K,), NaN if missing
     """

@@ -74,7 +74,7 @@ def study_sensitivity(
 ) -> dict[str, Any]:
     """Compare the reference of a challenge with itself: the content of sensitivity.json.
 
-    Raises WrongUsage where the reference has no outlines, ChallengeBroken.
+    Raises WrongUsage if the reference has no outlines, ChallengeBroken.
     """
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder)

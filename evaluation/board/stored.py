@@ -1,4 +1,4 @@
-"""The files of results that are stored: how they are read, and the key that says what a result depends on."""
+"""The files of results that are stored: how they are read, and the key that states what a result depends on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OBJECTS_ROWS = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class Unranked:
-    """A team without a place: the code of the first thing that is wrong, and all of it in one line.
+    """A team without a rank: the code of the first thing that is wrong, and all of it in one line.
 
     values  in the columns of the ranking, if the team was scored; None: undefined
     """

@@ -37,7 +37,7 @@ from nuclei_metrics.ranking.stability import at_once, sample_weights
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TeamScores:
-    """What is known of one team in the columns of a ranking.
+    """Information on one team in the columns of a ranking.
 
     overall  float64 (K,), NaN: undefined
     by_unit  float64 (K, G) as in ``ScoreTable``, or None if only ``overall`` is known
@@ -57,7 +57,7 @@ class TeamScores:
 def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequence[str]) -> ScoreTable:
     """Create the table that is ranked, teams in ascending order, without those that the rules do not rank.
 
-    Values of units are kept if they are known for every team of it.
+    Values of units are kept if known for every team of it.
     """
     ranked, columns = (team for team in teams if team.name not in rules.unranked), rules.columns
     ordered = sorted(ranked, key=lambda team: team.name)
@@ -160,7 +160,7 @@ def team_of_documents(
     tables: Tables | None = None,
     where: str = "details.json",
 ) -> TeamScores:
-    """Read the scores of a team in its metrics.json and, if it is known, its details.json.
+    """Read the scores of a team in its metrics.json and, if known, its details.json.
 
     tables  its cases under a matching rule: then its numbers in samples are computed as well
 
@@ -346,7 +346,7 @@ def _score_known(
 
 def _averaged_unit(challenge: Challenge, column: PlannedColumn) -> AggregationUnit | None:
     """Return what a column is the mean over, or "pooled"; None for the worst of some means, of which no sample
-    tells."""
+    shows."""
     if column.aggregation == STRATUM_MEAN:
         return challenge.aggregation.unit
     return None if column.aggregation in OF_STRATA else UNIT_OF_MEAN.get(column.aggregation)

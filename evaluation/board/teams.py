@@ -176,7 +176,7 @@ def score_teams(
     progress  is called with the number of teams that are done, and of all
     note      is called with the name of each team, its outcome, and the traceback of a fault of the program, or ""
 
-    A team never stops the others: what is wrong with its submission comes back with its name. Raises WrongUsage,
+    A team never stops the others: the faults of its submission come back with its name. Raises WrongUsage,
     ChallengeBroken and WorkersLost.
     """
     folder_of_teams = find_teams(submissions, output=output)
@@ -274,7 +274,7 @@ def challenge_key(folder: Path, challenge: Challenge) -> str:
 def reference_hashes(folder: Path, challenge: Challenge) -> dict[str, str]:
     """Hash the reference files of each case, by its name; of a file that has all cases there is one hash, of "".
 
-    A hash of few numbers tells the numbers, so these are for organisers only. Raises ChallengeBroken.
+    A hash of few numbers shows the numbers, so these are for organisers only. Raises ChallengeBroken.
     """
     with _reference_read():
         if challenge.reference.is_shared:
@@ -321,7 +321,7 @@ def reference_names(challenge: Challenge, folder: Path) -> set[str]:
 
 
 def _submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:
-    """Hash what the result of a submission depends on; "" if its files cannot be read, scoring it says why."""
+    """Hash what the result of a submission depends on; "" if its files cannot be read, scoring it states why."""
     digest = hashlib.sha256()
     store.add_text(digest, of_challenge)
     with suppress(SubmissionRejected, WrongUsage, InputFault, OSError):
@@ -366,7 +366,7 @@ class _ResultFile:
 class ResultFolder:
     """A folder with results at any depth: ``<team>/metrics.json``, or ``<team>.json`` as the platform's files are kept.
 
-    Only a details.json next to a metrics.json tells the values of patients.
+    Only a details.json next to a metrics.json shows the values of patients.
     """
 
     path: Path
@@ -374,7 +374,7 @@ class ResultFolder:
     def read(self, challenge: Challenge, columns: list[PlannedColumn]) -> tuple[list[TeamScores], list[store.Unranked]]:
         """Read the scores of all teams, and list teams that are known to have none.
 
-        A result that is damaged is one of these. Raises WrongUsage with all that is wrong if none can be ranked, or
+        A result that is damaged is one of these. Raises WrongUsage with all faults if none can be ranked, or
         some are of another challenge: no-submission, no-teams, duplicate-team, not-metrics, different-challenges.
         """
         files, rejected = self.find()

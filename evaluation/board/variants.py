@@ -1,4 +1,4 @@
-"""What the places of teams in many variants of the rules say: can the first rank be defended, and by which rule not?
+"""What the ranks of teams in many variants of the rules say: can the first rank be defended, and by which rule not?
 
 Nothing is scored here. A variant has one value in each dimension (something that is varied); what a dimension does is
 read off from all pairs of variants that differ in it only.
@@ -149,7 +149,7 @@ class Audit:
     settings          int64 (V, D), the index of each variant's value in each dimension
     published         the index of the published variant, or None
     teams             (T,) that have a place in any variant
-    position, combined  float64 (V, T); NaN where a team is not ranked
+    position, combined  float64 (V, T); NaN if a team is not ranked
     identity          of the challenge, as documents have it; empty: of none
     pairs             of teams, in each column, if there are several conditions; the better team is named first
     borders           by border and matching rule; empty without colour maps
@@ -193,11 +193,11 @@ def audit_positions(
     published: int | None = None,
     better: Collection[tuple[str, str]] | None = None,
 ) -> Audit:
-    """Audit the places of teams in several variants, float64 (V, T); NaN: a team is not ranked.
+    """Audit the ranks of teams in several variants, float64 (V, T); NaN: a team is not ranked.
 
     settings   for each variant the index of its value in each dimension, (V, D)
     published  the variant that was published; None: the first rank is that of the team which is first most often
-    better     pairs of teams of which the first is significantly better; None: nothing could be tested
+    better     pairs of teams in which the first is significantly better; None: nothing could be tested
 
     Every variant must differ from every other in a dimension at least. Raises ValueError for none, and for two that are
     the same.
@@ -304,7 +304,7 @@ def _value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], firs
 def _team_places(
     teams: Sequence[str], position: Float64, first: Bool, published: int | None
 ) -> tuple[_TeamPlaces, ...]:
-    """Count the places of every team. Teams are in their published order, otherwise in that of how often they are
+    """Count the ranks of every team. Teams are in their published order, otherwise in that of how often they are
     first."""
     rows = []
     alone, credit = first & (first.sum(axis=1) == 1)[:, None], _credits(first)

@@ -307,7 +307,7 @@ class Challenge(Rules):
 
     @classmethod
     def load(cls, folder: Path | str) -> Challenge:
-        """Read challenge.toml and cases.csv of a folder. Raises ChallengeBroken with all that is wrong."""
+        """Read challenge.toml and cases.csv of a folder. Raises ChallengeBroken with all faults."""
         path, cases_path = Path(folder) / CHALLENGE_FILE, Path(folder) / CASES_FILE
         try:
             rules = read_rules(path)
@@ -459,7 +459,7 @@ def explain_rule(word: str) -> str:
 
 
 def tables() -> Iterator[tuple[str, type[Rules]]]:
-    """The tables of challenge.toml by their names, the whole file, "", first; then what is in them."""
+    """The tables of challenge.toml by their names, the whole file, "", first; then their content."""
     waiting: list[tuple[str, type[Rules]]] = [("", Challenge)]
     while waiting:
         name, table = waiting.pop(0)
@@ -469,7 +469,7 @@ def tables() -> Iterator[tuple[str, type[Rules]]]:
 
 
 def entries(table: type[Rules]) -> Mapping[str, str]:
-    """What the docstring of a table says of each of its keys: ``key, key   text``, continued further in."""
+    """What the docstring of a table states of each of its keys: ``key, key   text``, continued further in."""
     texts: dict[str, str] = {}
     for block in re.split(r"\n(?=\S)", cleandoc(table.__doc__ or "")):
         names, _, text = block.partition(" ") if "," not in block.partition("  ")[0] else block.partition("  ")

@@ -99,8 +99,8 @@ def read_challenge_text(path: Path) -> str:
 def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
     """The document with its preset merged in; tables are merged key by key, everything else is replaced.
 
-    Omitted are the preset's keys that cannot apply: those about a format where a side has another one, on overlap
-    where the reference has points or numbers, and on the cost of false negatives without a family that has one.
+    Omitted are the preset's keys that cannot apply: those about a format if a side has another, on overlap
+    if the reference has points or numbers, and on the cost of false negatives without a family that has one.
     """
     if "preset" not in document:
         return document
@@ -133,8 +133,9 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
 def with_overlap_rule(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document of a new challenge with the rule for overlapping nuclei written out under [reference].
 
-    It is the preset's rule. If the formats are not those of the preset, nuclei keep the pixels that they share where
-    both formats can hold that: otherwise a copy of the reference would score below 1. Points and numbers have no rule.
+    It is the preset's rule. If the formats are not those of the preset, nuclei keep the pixels that they share
+    where both formats can contain that: otherwise a copy of the reference would score below 1. Points and numbers
+    have no rule.
     """
     resolved, below = resolve_preset(document), resolve_preset({"preset": document["preset"]})
     sides = ("reference", "submission")
@@ -151,7 +152,7 @@ def with_overlap_rule(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def overlaps_of(side: object) -> Overlaps | None:
-    """Which nuclei of a side may share pixels, as far as its table tells."""
+    """Which nuclei of a side may share pixels, as far as its table shows."""
     format = FORMATS.get(str(side.get("format"))) if isinstance(side, dict) else None
     if format is None or not isinstance(side, dict):
         return None
@@ -160,7 +161,7 @@ def overlaps_of(side: object) -> Overlaps | None:
 
 
 def _has_no_area(reference: object) -> bool:
-    """Return whether the nuclei of a reference, as far as its table tells, are points or numbers."""
+    """Return whether the nuclei of a reference, as far as its table shows, are points or numbers."""
     if not isinstance(reference, dict):
         return False
     format = FORMATS.get(str(reference.get("format")))

@@ -1,7 +1,7 @@
 """What all tables of challenge.toml are built from, and the keys of ``[reference]`` and ``[submission]``.
 
 The reader, the words and the example of a format are in the file of its family in ``evaluation.files.formats``.
-``docs/development.md`` says how to add one.
+``docs/development.md`` states how to add one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def invalid(key: str, got: str, expected: str) -> RuleFault:
 
 
 def contradiction(key: str, got: str, expected: str) -> RuleFault:
-    """The fault of a value that contradicts another one, or makes no sense."""
+    """The fault of a value that contradicts another, or makes no sense."""
     return RuleFault(fault("contradictory-rules", key, got=got, expected=expected))
 
 
@@ -53,7 +53,7 @@ def faults_of(error: Any, location: Iterable[object]) -> list[Finding]:
 
 
 def check_distinct(key: str, values: Sequence[object]) -> None:
-    """Refuse what is in a list twice, or for two things."""
+    """Refuse the content of a list twice, or for two things."""
     if len(set(values)) < len(values):
         raise contradiction(key, "the same value twice", "every value once")
 
@@ -121,7 +121,7 @@ class FormatRules(Rules):
 
     files         pattern with {case}, {group}, {class}; without {case} one file contains all cases
     case_key      the name that a shared file, or the platform's list of jobs, has for a case, with {case} and {group};
-                  or a table of such names by the names of the cases that have another one
+                  or a table of such names by the names of the cases that have another
     coordinates   whether coordinates count from the corner of the image or of the slide it was cut from; then
                   offset_x and offset_y of cases.csv are subtracted
     skip_cases    names that a shared file has for images that are no cases and are omitted
@@ -180,7 +180,7 @@ class FormatRules(Rules):
 
     @property
     def tells_class(self) -> bool:
-        """Return whether the files may say which class a nucleus has."""
+        """Return whether the files may state which class a nucleus has."""
         return True
 
     @property
@@ -265,7 +265,8 @@ class ShapeRules(FormatRules):
 class FeatureRules(ShapeRules):
     """Formats whose geometries are those of GeoJSON.
 
-    parts  whether the parts of a MultiPolygon are one nucleus together (if not given), or a nucleus each, as in CellViT
+    parts  whether the parts of a MultiPolygon are one nucleus together (if not given), or one nucleus each, as in
+           CellViT
     """
 
     parts: Literal["together", "apart"] | None = None
@@ -275,7 +276,7 @@ class FeatureRules(ShapeRules):
 
 
 def _read_numbers(value: object) -> tuple[int, ...]:
-    """The numbers that stand for a class: one, or a list of them."""
+    """The numbers that mean a class: one, or a list of them."""
     numbers = tuple(value) if isinstance(value, list | tuple) else (value,)
     if not numbers or not all(type(number) is int and 0 <= number <= LARGEST_NUMBER for number in numbers):
         got = quote(list(value) if isinstance(value, tuple) else value)
@@ -296,7 +297,7 @@ ClassValues = dict[str, ClassNumbers]
 class NumberedClasses(FormatRules):
     """Formats with numbers for classes.
 
-    class_values  the number, or the numbers, that stand for each class in the files, by class name
+    class_values  the number, or the numbers, that mean each class in the files, by class name
     """
 
     class_values: ClassValues | None = None
@@ -327,7 +328,7 @@ class _ClassFiles(NumberedClasses):
 
     @property
     def ways(self) -> Mapping[str, object]:
-        """The given keys that say where the class of a nucleus stands."""
+        """The given keys that state where the class of a nucleus stands."""
         keys = ("class_map", "class_table", "class_channel")
         return {key: self.value(key) for key in keys if self.value(key) is not None}
 

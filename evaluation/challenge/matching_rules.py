@@ -1,7 +1,7 @@
-"""The matching rules of challenge.toml, a record each: its parameters, its call and its words.
+"""The matching rules of challenge.toml, one record each: its parameters, its call and its words.
 
-The algorithms are in ``nuclei_metrics.matching``, a file each, which is imported when a rule is first applied: scipy
-takes half a second, and most commands match nothing. ``docs/development.md`` says how to add a rule.
+The algorithms are in ``nuclei_metrics.matching``, one file each, which is imported when a rule is first applied: scipy
+takes half a second, and most commands match nothing. ``docs/development.md`` states how to add a rule.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MatchingRule(Rules):
     """What all matching rules have. ``name`` is the key under ``alternatives`` in metrics.json.
 
     takes_points  whether the rule, if it has a radius, can pair nuclei that are points
-    condition     what goes on "A reference nucleus and a prediction are a pair"; {limit} stands for ``limit``
+    condition     what goes on "A reference nucleus and a prediction are a pair"; {limit} means ``limit``
     label         the same in a few words
     """
 

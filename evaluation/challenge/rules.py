@@ -49,7 +49,7 @@ Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][
 
 
 class ClassRules(Rules):
-    """A scored class. ``aliases`` are other spellings; "" stands for annotations without a class name.
+    """A scored class. ``aliases`` are other spellings; "" means annotations without a class name.
 
     only_predicted  the reference has no such nuclei: one that is called so may be found, and its class is wrong; it is
                     none of the classes among which a false negative counts as a random guess
@@ -111,7 +111,7 @@ class SubmissionRules(FormatRules):
     """Where predictions are and what their numbers mean.
 
     socket      slug of the output that contains the predictions in the platform's algorithm phase; with {class} one for
-                each class. Then predictions.json says which job belongs to which case; ``files`` is for laptops, and
+                each class. Then predictions.json states which job belongs to which case; ``files`` is for laptops, and
                 "{case}" with the suffix of the format if it is not written
     input       slug of the input whose image or file name is the name of the case, or a list of such slugs if the phase
                 has several interfaces; None if jobs have one input
@@ -387,7 +387,7 @@ class RankingColumn(Rules):
 
 
 class Floor(Rules):
-    """A minimum score: a number of metrics.json, and its least value; teams below it are ranked behind the others."""
+    """A minimum score: a number of metrics.json, and its least value; teams below it are ranked behind the rest."""
 
     path: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)+$")]
     at_least: Annotated[float, Field(gt=0, lt=1)]

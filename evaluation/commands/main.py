@@ -167,9 +167,9 @@ def _no_process() -> str:
 
 
 def _explain_failure(error: errors.EvaluationError) -> None:
-    """Each finding once: on a terminal a line each, elsewhere those that are not in the last line.
+    """Each finding once: on a terminal one line each, elsewhere those that are not in the last line.
 
-    The last line is for participants: it says what to do, and nothing of the reference.
+    The last line is for participants: it states what to do, and nothing of the reference.
     """
     lines = render_findings(error.findings)
     if isinstance(error, errors.ChallengeBroken):

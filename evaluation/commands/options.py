@@ -127,7 +127,7 @@ Work = _gathered_as(  # how submissions are scored
 
 
 def needed_beside(other: str, option: str, expected: str) -> WrongUsage:
-    """Create the error for an option that needs another one next to it; ``expected``: which options go together."""
+    """Create the error for an option that needs another next to it; ``expected``: which options go together."""
     problem = fault("missing-option", option, wording="not-given-beside", expected=expected, option=option, given=other)
     return WrongUsage(problem)
 

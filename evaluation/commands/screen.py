@@ -238,7 +238,8 @@ def _duration(seconds: float) -> str:
 
 @contextmanager
 def scoring(cluster: str | None, log: Path | None, workers: int | None) -> Iterator[dict[str, Any]]:
-    """Yield executor, workers and progress for scoring submissions, as the options say; end with a line about all."""
+    """Yield executor, workers and progress for scoring submissions, according to the options; end with a line about
+    all."""
     from evaluation.scoring.executors import connect
 
     with ExitStack() as stack:

@@ -1,7 +1,7 @@
 """The schemas of what is submitted, as pydantic models: the platform's list of jobs, JSON of each format, rows of CSV.
 
 The model of the list of jobs checks every list that is read. Files of nuclei are read by decoders that are faster than
-models of records (by a fifth to a half); a property test holds model and decoder to each other, both ways.
+models of records (by a fifth to a half); a property test contains model and decoder to each other, both ways.
 ``json_schema`` writes what participants get. The models know no challenge: whether a name is a class, how large an
 image is and whether a run-length code fits it is for the readers to say. Unknown keys are ignored.
 

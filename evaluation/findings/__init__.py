@@ -1,4 +1,4 @@
-"""What is wrong with an input, as data: findings, the words and pages of their codes; ``errors`` carry them.
+"""The faults of an input, as data: findings, the words and pages of their codes; ``errors`` carry them.
 
 A finding has a stable code, a place, and data, from which is rendered what was got, what was expected and what to do:
 ``[code] where: what we got; what we expected. What to do.`` The words of each code are in ``findings.toml``: its page
@@ -40,7 +40,7 @@ class Finding:
     got       what is there, with the value
     expected  the rule that is broken
     fix       what to do about it; a sentence of its own
-    count     how many equal faults it stands for
+    count     how many equal faults it means
     named     how many places ``where`` names
     wording   the wording of the code, "" for the usual one
     data      what the wording is filled with: numbers, texts and tuples of them
@@ -92,9 +92,9 @@ def fault(
     fix: str | None = None,
     **data: Any,
 ) -> Finding:
-    """The finding of a code at one place or more, of which the first three are named, in one of its wordings.
+    """The finding of a code at one place or more, in which the first three are named, in one of its wordings.
 
-    total               how many equal faults it stands for, if not one at each place
+    total               how many equal faults it means, if not one at each place
     got, expected, fix  what the wording leaves to the caller, or says less well
     data                what the wording is filled with
 
@@ -153,7 +153,7 @@ def _grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 
 def render_briefly(findings: Iterable[Finding], **data: Any) -> list[str]:
-    """What is wrong, a phrase for each code: in the words of ``brief`` of the code, otherwise what was got first.
+    """The fault, a phrase for each code: in the words of ``brief`` of the code, otherwise what was got first.
 
     data  what a phrase may say beside ``count``
     """
@@ -181,11 +181,11 @@ def _natural_order(text: str) -> list[tuple[int, str]]:
 def render_summary(findings: Iterable[Finding], *, intro: str, rest: str = "see the lines above") -> str:
     """One line of at most 400 characters: the intro, the most important fault, and how many more there are.
 
-    The order of importance is that of findings.toml: what is wrong with the whole submission, then with one file. A
+    The order of importance is that of findings.toml: the faults of the whole submission, then with one file. A
     fault that is too long names one place only, then long names in it are cut in the middle. A fault that is still too
-    long is cut, and the line says if all of it is.
+    long is cut, and the line states if all of it is.
 
-    rest  where the other faults are told
+    rest  where the other faults are reported
     """
     groups = _grouped(finding for finding in findings if finding.severity == "error")
     if not groups:
@@ -208,17 +208,17 @@ _SHORT_NAME = 40  # characters
 
 
 def for_each(items: Sequence[T], finding: Callable[[T], Finding]) -> list[Finding]:
-    """A finding for each of the first items; the last of them also stands for the rest."""
+    """A finding for each of the first items; the last of them also means the rest."""
     return with_rest([finding(item) for item in items[:FAULTS_NAMED]], len(items))
 
 
 def first_named_of(findings: Sequence[Finding]) -> list[Finding]:
-    """The first findings; the last of them also stands for the rest."""
+    """The first findings; the last of them also means the rest."""
     return with_rest(list(findings[:FAULTS_NAMED]), sum(finding.count for finding in findings))
 
 
 def with_rest(named: list[Finding], total: int) -> list[Finding]:
-    """The findings that are named; the last one also stands for the rest of ``total`` equal faults."""
+    """The findings that are named; the last one also means the rest of ``total`` equal faults."""
     rest = total - sum(finding.count for finding in named)
     return [*named[:-1], replace(named[-1], count=named[-1].count + rest)] if rest else named
 
@@ -238,7 +238,7 @@ def texts() -> dict[str, str]:
 
 @cache
 def entry(code: str) -> Mapping[str, Any]:
-    """The page of a code, its usual wording, and tables of the others. Raises LookupError if there is no such code."""
+    """The page of a code, its usual wording, and tables of the rest. Raises LookupError if there is no such code."""
     if code not in texts():
         raise LookupError(f"no finding has the code {code!r}")
     table: Mapping[str, Any] = tomllib.loads(texts()[code])[code]
@@ -355,7 +355,7 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 
 def _join_places(places: Sequence[str]) -> str:
-    """Places in words; what is before the last comma is said once.
+    """Places in words; what is before the last comma is stated once.
 
     >>> _join_places(["'a.xml', region 1", "'a.xml', region 2", "'b.xml', region 1"])
     "'a.xml', region 1, region 2, 'b.xml', region 1"
@@ -381,7 +381,7 @@ WORDS: dict[str, Callable[..., str]] = {
 
 
 class _Templates(Formatter):
-    """``str.format`` of data by name; a collection stands for the number of its members where a number is written.
+    """``str.format`` of data by name; a collection means the number of its members where a number is written.
 
     ``{name:quoted}``, ``{name:quoted 120}``     a value from a file, safe to print
     ``{known:listed}``, ``{known:listed 20}``    quoted names, with "or" before the last
@@ -390,7 +390,7 @@ class _Templates(Formatter):
     ``{known:first}``                            the first, in quotes
     ``{known:closest {name}}``                   "Did you mean 'x'?", if one of them is close to the name
     ``{count:nucleus has/nuclei have}``          the first for 1, otherwise the second
-    ``{names:if , among {names:listed}|}``       the text before the bar if there are any, otherwise the text behind it
+    ``{names:if , among {names:listed}|}``       the text before the bar if there are any, otherwise the text after it
     ``{folders:if the image|the case}``          the same for somebody who compares folders, and for all others
 
     >>> render("{count:,} {count:nucleus/nuclei}{names:if  of {names:joined}|}", {"count": 1, "names": ["a", "b"]})

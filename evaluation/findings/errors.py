@@ -14,7 +14,7 @@ from evaluation.findings import Finding, fault
 
 
 class EvaluationError(Exception):
-    """Base of every error this package raises on purpose. ``findings`` say what is wrong, one entry per fault."""
+    """Base of every error this package raises on purpose. ``findings`` state the fault, one entry per fault."""
 
     exit_code: ClassVar[int] = 70
     intro: ClassVar[str] = "Cannot run:"
@@ -61,7 +61,7 @@ class SubmissionRejected(EvaluationError):
 
 
 class ConversionRefused(EvaluationError):
-    """A file cannot be converted: it is at fault, or the other format has no place for what is in it."""
+    """A file cannot be converted: it is at fault, or the other format has no place for its content."""
 
     exit_code = 1
     intro = "Cannot convert:"

@@ -167,7 +167,7 @@ def sources() -> Mapping[str, str]:
 
 
 def docstring(metric: Metric) -> str:
-    """What the formula of a metric says of itself; of a formula that is handed to another one, what both say."""
+    """What the formula of a metric states of itself; of a formula that is handed to another, what both say."""
     function: Any = metric.evaluate
     parts: list[Any] = []
     while isinstance(function, partial):
@@ -214,7 +214,7 @@ def _summaries(pages: Sequence[str], width: int = 0) -> list[str]:
 
 
 def word_text(word: str) -> str:
-    """What a word of the field stands for, whatever its case: a family, metrics, or readings; empty if nothing.
+    """What a word of the field means, whatever its case: a family, metrics, or readings; empty if nothing.
 
     A word of one metric gives its page; of several, a line for each, and what papers mean by it.
     """
@@ -358,7 +358,7 @@ def _definition(metric: Metric) -> str:
 
 
 def summary(page: str) -> str:
-    """The first sentence, of the first two paragraphs where the first one is a formula only."""
+    """The first sentence, of the first two paragraphs where the first is a formula only."""
     text = section(page).words or docstring(metrics_by_page()[page][0])
     paragraphs = text.split("\n\n")[: 2 if page.startswith("thresholds.") else 1]
     sentences = [re.match(r".*?\.(?=\s|$)", " ".join(paragraph.split())) for paragraph in paragraphs]

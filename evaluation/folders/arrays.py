@@ -1,8 +1,8 @@
 """``evaluation.compare``: scores of arrays, or of paths, in one line of Python.
 
-Each image is read once, into its nuclei and the class of each as it was given (``Nuclei``). What a side holds is then a
-``Source``, as that of files is: classes are planned, models are put into parties and rules are created by the same
-functions. Nuclei stay in memory.
+Each image is read once, into its nuclei and the class of each as it was given (``Nuclei``). What a side contains
+is then a ``Source``, as that of files is: classes are planned, models are put into parties and rules are created
+by the same functions. Nuclei stay in memory.
 """
 
 from __future__ import annotations
@@ -289,9 +289,9 @@ class Nuclei:
 
 
 def _with_regions(images: dict[str, Nuclei], where: str) -> dict[str, Nuclei]:
-    """The images of a side of masks with a nucleus for each region of touching pixels, which is told.
+    """The images of a side of masks with a nucleus for each region of touching pixels, which is reported.
 
-    The values of class maps are the classes. Of other sides, images that look like masks are told.
+    The values of class maps are the classes. Of other sides, images that look like masks are reported.
     """
     runs = {name: image.runs for name, image in images.items() if image.runs is not None}
     plain = [runs[name] for name in runs if images[name].keys is None]
@@ -364,7 +364,7 @@ class Masks:
 class _SideReader:
     """How the images of a side are read.
 
-    where    the side, before what is wrong
+    where    the side, before the fault
     sizes    of the images of the other side, as far as they are known: those of masks
     void     labels that mark what is not annotated
     shapes   of the images of the reference, by name: those of empty lists of masks
@@ -494,9 +494,9 @@ def _keys_of_labels(instances: Instances, labels: Array, classes: Any) -> tuple[
 
 
 def _about_class_map(labels: Array, classes: Any, where: str) -> tuple[Finding, ...]:
-    """A warning if the second image of a pair has signs of being labels of another one.
+    """A warning if the second image of a pair has signs of being labels of another.
 
-    Such signs: each nucleus of the first, of which there are four or more, has a value of its own; most nuclei have
+    Such signs: each nucleus of the first, whose there are four or more, has a value of its own; most nuclei have
     several values; or most of the second is outside the nuclei.
     """
     class_map = np.zeros(0) if isinstance(classes, Mapping) else as_array(classes, "classes")

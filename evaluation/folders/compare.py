@@ -90,7 +90,7 @@ def compare_paths(
     pictures draw the nuclei of every image for the page, on the tissue where it is beside
     folder   keeps the challenge that is created, and the predictions next to it; None: nothing is kept
     ignore   labels or classes of the reference that mark what is not annotated: predictions there do not count
-    leave_out  classes of either side that are no nuclei, such as cells: what is in them is scored
+    leave_out  classes of either side that are no nuclei, such as cells: their content is scored
     match    how nuclei match, as ``--match``: "iou=0.7", "centroid=12", "hausdorff=6", "any_overlap"
     families further families of metrics, such as "objects"
 
@@ -188,9 +188,9 @@ def _link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) 
 def _look_at_sides(
     paths: Sequence[Path], workspace: Path, leave_out: Sequence[str], named: Sequence[str], *, skip_tables: bool
 ) -> list[Source]:
-    """Look at reference and predictions. The sizes of images on one side tell how arrays of the other are.
+    """Look at reference and predictions. The sizes of images on one side show how arrays of the other are.
 
-    named  spellings of the classes that are requested; of none the reference tells which may be in paths
+    named  spellings of the classes that are requested; of none the reference shows which may be in paths
     """
 
     def look_at(
@@ -259,7 +259,7 @@ def _about_empty(result: Result) -> str:
 
 @contextmanager
 def _told_without_challenge() -> Iterator[None]:
-    """Return what is wrong in the words of somebody who has no challenge."""
+    """Return the faults of the words of somebody who has no challenge."""
     try:
         yield
     except EvaluationError as error:
@@ -269,8 +269,8 @@ def _told_without_challenge() -> Iterator[None]:
 
 @contextmanager
 def _told_of(model: str, classes: str | None, real_names: Mapping[str, str]) -> Iterator[None]:
-    """Put the name of a model before what is wrong with its files ("": there is only one), and what
-    ``--classes``, whose value is ``classes``, can do behind what is wrong with the classes of nuclei."""
+    """Put the name of a model before the faults of its files ("": there is only one), and what
+    ``--classes``, whose value is ``classes``, can do behind the faults of the classes of nuclei."""
     try:
         yield
     except (SubmissionRejected, ChallengeBroken) as error:
@@ -288,7 +288,7 @@ def _names_of_files(made: challenges.MadeChallenge, model: str) -> dict[str, str
     """What the files of a made challenge are called in messages, and their own names, for those of another suffix.
 
     The suffix is that of their content: ``a.png`` that contains a TIFF, or that was written as an array, is
-    another one.
+    another.
     """
     names = {}
     for name, case in made.cases.items():
@@ -398,7 +398,7 @@ class Comparison:
     results   a ``Result`` for each prediction, by its name
     notes     what was found and assumed, in words
     findings  what is worth knowing: files without a partner, classes of one side, ...
-    apart     predictions that cannot be ranked next to the others
+    apart     predictions that cannot be ranked next to the rest
     scenes    what is drawn of the images of each model on the page, by their names; may be empty
     """
 
@@ -475,7 +475,7 @@ class Comparison:
         return {model: (ResultDocuments(result.metrics), AGGREGATION) for model, result in self.results.items()}
 
     def details(self) -> dict[str, ResultDocuments]:
-        """The result of each model, with what is known of each case."""
+        """The result of each model, with information on each case."""
         return {model: ResultDocuments(result.metrics, result.details) for model, result in self.results.items()}
 
     def rows(self) -> list[SkillRow]:

@@ -258,7 +258,7 @@ def convert_challenge(
 ) -> _Conversion:
     """Write every case of a submission, or of the reference (``source`` None), in another format.
 
-    Raises ConversionRefused with all that is wrong with what is read, or has no place in the other format.
+    Raises ConversionRefused with all faults of what is read, or has no place in the other format.
     """
     challenge = Challenge.load(folder)
     rules, side = (challenge.reference, "reference") if source is None else (challenge.submission, "submission")
@@ -340,9 +340,9 @@ def convert_file(
 
     format   the format of ``source``; None: what ``detect_format`` finds
     options  keys of its rules; what is not given is: exact vertices, outlines without pixels dropped, px, outlines
-    size_yx  needed for formats that do not tell the size of their image when nuclei become pixels
+    size_yx  needed for formats that do not show the size of their image when nuclei become pixels
 
-    Raises WrongUsage for what is unknown, ConversionRefused for what is wrong with the file, or if none of its nuclei
+    Raises WrongUsage for what is unknown, ConversionRefused for faults of the file, or if none of its nuclei
     is left.
     """
     options, original = dict(options or {}), source
@@ -419,7 +419,7 @@ def _scaled(part: Part, scale: object) -> Part:
 
 @contextmanager
 def _refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
-    """Raise what is wrong with a file as ConversionRefused, with what can be done by its code."""
+    """Raise the faults of a file as ConversionRefused, with what can be done by its code."""
     try:
         yield
     except (InputFault, SubmissionRejected) as refusal:
@@ -474,7 +474,7 @@ def class_table(rules: FormatRules, names: list[str]) -> ClassTable:
 
 
 def _rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
-    """The rules of a format, with the usual values for what is not given. Raises WrongUsage."""
+    """The rules of a format, with the usual values for anything that is not given. Raises WrongUsage."""
     if name not in FORMATS:
         raise WrongUsage(fault("unknown-format", "--from", name=name, known=FORMATS))
     if (key := next((key for key in OF_CHALLENGES if key in options), None)) is not None:
@@ -533,7 +533,7 @@ def parse_size(size: str | None) -> tuple[int, int] | None:
 
 
 def with_other_format(findings: Sequence[Finding], submission: Path, format: str) -> list[Finding]:
-    """Findings about a rejected submission: if its files have another format than the challenge's, it is told.
+    """Findings about a rejected submission: if its files have another format than the challenge's, it is reported.
 
     What was found, and the call that makes the wanted format of a file, are behind the first error and those of its
     code; instead of the pattern if no file was found.

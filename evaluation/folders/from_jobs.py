@@ -54,7 +54,7 @@ class _FoundPhase:
 
 
 def find_jobs_file(sample: Path) -> Path | None:
-    """Return the predictions.json that a path is, or holds at its top or in ``test/input`` of a starter kit."""
+    """Return the predictions.json that a path is, or contains at its top or in ``test/input`` of a starter kit."""
     if sample.is_file():
         return sample if sample.name == JOBS_FILE else None
     return next((path for place in ("", "test/input") if (path := sample / place / JOBS_FILE).is_file()), None)

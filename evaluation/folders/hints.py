@@ -52,7 +52,7 @@ class TriedImage:
     """An image: its reference, and its prediction as it was read, with the rules of its outlines.
 
     radius_px  within which centroids match; None: nuclei match by their IoU
-    own_yx     the size of the prediction if it is another one
+    own_yx     the size of the prediction if it is another
     """
 
     name: str
@@ -95,7 +95,7 @@ class TriedImage:
 class _Undoing:
     """A change of a prediction: x and y are swapped, then scaled (below 0: mirrored) and moved, px.
 
-    ``words`` tell what was done, ``question`` what the mistake may be. What is mirrored stays inside its image.
+    ``words`` show what was done, ``question`` what the mistake may be. What is mirrored stays inside its image.
     """
 
     words: str
@@ -395,7 +395,7 @@ def _inverted(image: TriedImage) -> Instances:
 
 
 def _half_pixel(images: Sequence[TriedImage]) -> list[Finding]:
-    """Warn if outlines are half a pixel aside, which another rule ``origin`` would correct."""
+    """Warn if outlines are shifted by half a pixel, which another rule ``origin`` would correct."""
     if not all(image.are_outlines for image in images):
         return []
     now = _mean_fit(images, [image.prediction() for image in images])

@@ -1,4 +1,5 @@
-"""Start a challenge folder: challenge.toml from a preset and from what is in the reference folder, and cases.csv."""
+"""Start a challenge folder: challenge.toml from a preset and from the content of the reference folder, and
+cases.csv."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ EXTRA_COLUMNS = {  # of cases.csv that not every challenge needs, and what they 
 
 @dataclass(frozen=True, slots=True)
 class _ListedCase:
-    """A row of cases.csv. ``size_yx`` is None if nothing tells it; ``index`` is that in arrays of all cases."""
+    """A row of cases.csv. ``size_yx`` is None if nothing shows it; ``index`` is that in arrays of all cases."""
 
     name: str
     group: str
@@ -78,7 +79,7 @@ def initialise_challenge(
     What differs is what is found, if ``reference/`` contains files in another form than the preset's, or a sample of a
     submission is given: files as participants hand them in, or a predictions.json of an algorithm phase.
 
-    What is in the reference already becomes cases. Their sizes come from the reference itself where it tells, as
+    The content of the reference already becomes cases. Their sizes come from the reference itself where it tells, as
     label images do, or from the header of an image next to it (SVS, TIFF, PNG) that is called like the file or
     the case; otherwise they are how far the nuclei reach, with a warning. cases.csv has the columns that the
     rules need; what is unknown is left empty. Existing files are never overwritten: raises WrongUsage. Raises
@@ -223,7 +224,7 @@ def _suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[_ListedCa
 def refresh_cases(folder: Path) -> list[str]:
     """Look into the reference again: cases that are new are added to cases.csv, and open sizes filled in.
 
-    What is in the file stays, also the rows of cases that are not in the reference. Gives what was done, in words.
+    The content of the file stays, also the rows of cases that are not in the reference. Gives what was done, in words.
     Raises ChallengeBroken.
     """
     challenge = Challenge.build(read_rules(folder / CHALLENGE_FILE))
@@ -296,7 +297,7 @@ class _Looked:
         return {key: value for key, value in tables.items() if value}
 
     def sizes(self) -> dict[str, Size]:
-        """The sizes of cases that the sample tells."""
+        """The sizes of cases that the sample shows."""
         if self.sample is None:
             return {}
         pairs = pair_names(self.reference.cases, self.sample.cases).pairs
@@ -437,7 +438,7 @@ def _request_of(challenge: Challenge, path: Path) -> Request:
 
 
 def _fitting_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
-    """Files that fit the pattern of the reference, sorted, with the case and group that their path tells."""
+    """Files that fit the pattern of the reference, sorted, with the case and group that their path shows."""
     rules = challenge.reference
     spellings = {spelling.casefold(): spelling for spelling in challenge.class_spellings()}
     compiled = partial(compile_pattern, known={"class": spellings})
@@ -473,7 +474,7 @@ def _own_cases(challenge: Challenge, folder: Path) -> Iterator[_ListedCase]:
 
 
 def _size_of(path: Path, case: str, request: Request) -> Size | None:
-    """Height and width of an image next to a reference file, otherwise what the file itself tells. Raises
+    """Height and width of an image next to a reference file, otherwise what the file itself shows. Raises
     InputFault."""
     beside = size_beside(path, case, Path(path.name.removesuffix(".gz")).stem)
     if beside is not None:

@@ -1,7 +1,7 @@
 """What a folder, a ZIP or a file holds: format, cases, groups, sizes and classes, found by the readers themselves.
 
 ``look`` goes through the files of a side in this order: what each is (``_recognise``), what images among them hold
-besides one plane of labels (``unfold``), which format most of them have, and what its reader says of each of those.
+besides one plane of labels (``unfold``), which format most of them have, and what its reader states of each of those.
 Each decision is a sign with its reason, which notes and ``compare --explain`` print.
 """
 
@@ -104,9 +104,9 @@ def look(
     imports       files of formats that are no formats of challenges are imported, too
     sizes         of the images of the other side, as far as they are known
     leave_out     names of classes whose annotations are no nuclei
-    known         names of classes that are compared, as far as they are told: paths may name them
+    known         names of classes that are compared, as far as they are reported: paths may name them
 
-    Raises WrongUsage with what is wrong if there is nothing in it that can be read.
+    Raises WrongUsage with the fault if there is nothing in it that can be read.
     """
     shown, named = quote(str(path), 200), dict(sides.list_files(path, workspace))
     with faults_as(WrongUsage):
@@ -219,7 +219,7 @@ def look_at_file(
 ) -> SourceFile:
     """The image of a single file, as ``look`` sees it; what is put together of several planes is in the workspace.
 
-    format   its format, if it is known
+    format   its format, if known
     dataset  the path of the array in an HDF5 file or a Zarr store
     plane    a channel or page of an image, or its colours as ids (``plane_of``)
 
@@ -287,7 +287,8 @@ def _recognised(name: str, path: Path) -> SourceFile | str:
 
 
 def _is_zip_of_others(path: Path, suffix: str) -> bool:
-    """Return whether a file is a ZIP, by its name too, without arrays of NumPy. Of a damaged one that is told later."""
+    """Return whether a file is a ZIP, by its name too, without arrays of NumPy. Of a damaged one that is reported
+    later."""
     name = path.name.lower()
     if suffix != ".npz" or not name.endswith(".zip") or name.endswith(".zarr.zip"):
         return False
@@ -362,7 +363,7 @@ def _explained(path: Path, files: Files) -> list[str]:
 def _tables_beside(
     reading: _Reading, chosen: Sequence[SourceFile], named: Mapping[str, Path], files: Files, *, skip_tables: bool
 ) -> tuple[dict[tuple[str, ...], Path], list[Finding]]:
-    """Find the tables of ids and classes beside label images, and say which are omitted.
+    """Find the tables of ids and classes beside label images, and report which are omitted.
 
     All images must have a table that can be read, or none has. Those that are used are read into ``reading``.
     """
@@ -419,11 +420,11 @@ class _Reading:
     """Files of one format that are read one after the other.
 
     keys      of its rules; what the files tell is added
-    known     names of classes that are compared, as far as they are told
+    known     names of classes that are compared, as far as they are reported
     notes     what is not sure about the paths of the files, in sentences
     classes   names of classes in the order in which they are met
-    numbers   the numbers that stand for them in the files, by name
-    held      how many outlines of a class are inside those of another one, by the ids of both
+    numbers   the numbers that mean them in the files, by name
+    held      how many outlines of a class are inside those of another, by the ids of both
     of_class  how many outlines each class has, by its id
     """
 
@@ -473,7 +474,7 @@ class _Reading:
         return self.source_of(cases)
 
     def nested(self) -> list[Finding]:
-        """Warn of a class whose outlines are inside those of another one, as nuclei do in cells."""
+        """Warn of a class whose outlines are inside those of another, as nuclei do in cells."""
         return [
             fault(
                 "nested-classes", quote(self.path.name), number=number, outlines=self.of_class[inner],
@@ -489,7 +490,7 @@ class _Reading:
             return len(CaseArray(stream, request).shape) == 4
 
     def labels_of(self, cases: Mapping[str, SourceCase]) -> Iterator[LabelRuns]:
-        """The labels of images without classes, in turn. What is wrong with one is told when it is scored."""
+        """The labels of images without classes, in turn. The faults of one is reported when it is scored."""
         for name, case in cases.items():
             for file in case.files:
                 if file.classes is not None or case.size_yx is None or "class_channel" in self.keys:
@@ -505,7 +506,7 @@ class _Reading:
         return Source(self.path, self.format, self.suffix, self.keys, cases, named, self.numbers, **more)
 
     def request(self, file: SourceFile, files: str = "{case}") -> Request:
-        """How to read a file; classes that it names are added to those that were met, unless its path tells it."""
+        """How to read a file; classes that it names are added to those that were met, unless its path shows it."""
         keys = {"format": self.format, "files": files, **self.keys}
         if self.format in sides.ARRAY_FORMATS:  # their numbers are not known before they are read
             keys["class_values"] = {"any": 1}

@@ -235,7 +235,7 @@ def plan_classes(
 def _why_one_class(model: str, known: Sequence[str], own: Sequence[str], *, has_place: bool) -> Finding | None:
     """Return why the nuclei of a model are taken as one class; nothing if the names are no classes.
 
-    has_place  it is ranked with the others, since none is compared by classes
+    has_place  it is ranked with the rest, since none is compared by classes
     """
     if len(known) == 1 and NO_CLASSES.issuperset(name.casefold() for name in (*known, *own)):
         return None
@@ -250,7 +250,7 @@ def _why_one_class(model: str, known: Sequence[str], own: Sequence[str], *, has_
 
 
 def is_none(option: str | None) -> bool:
-    """Return whether the option ``--classes`` says that classes are omitted."""
+    """Return whether the option ``--classes`` states that classes are omitted."""
     return option is not None and option.strip() == "none"
 
 
@@ -337,7 +337,7 @@ def keys_of_side(side: Source, plan: ClassNames, files: str, ignore: Sequence[st
 
 
 def class_values(side: Source, plan: ClassNames) -> dict[str, Any]:
-    """The numbers that stand for each class in the files of a side; 0 is the background, but in PanNuke's channels."""
+    """The numbers that mean each class in the files of a side; 0 is the background, but in PanNuke's channels."""
     lowest = 0 if side.format == "pannuke_masks" else 1
     values: dict[str, Any] = {}
     for index, (name, aliases) in enumerate(plan):
@@ -461,7 +461,7 @@ class _PairedCase:
     size_yx: Size
 
     def misfits(self) -> dict[str, Size]:
-        """The sizes of predictions that have another one."""
+        """The sizes of predictions that have another."""
         sizes = {model: case.size_yx for model, case in self.predictions.items()}
         return {model: size for model, size in sizes.items() if size is not None and size != self.size_yx}
 
@@ -743,7 +743,7 @@ def _paired_cases(
 ) -> tuple[dict[str, _PairedCase], list[Finding]]:
     """The cases by their names in the challenge, and what is worth knowing of their sizes. Raises WrongUsage.
 
-    The size is that of the reference, otherwise of the first model that tells it, otherwise an image ends with
+    The size is that of the reference, otherwise of the first model that shows it, otherwise an image ends with
     its last nucleus.
     """
     cases: dict[str, _PairedCase] = {}
@@ -889,5 +889,5 @@ def covers_half(side: Source, label: int) -> bool:
 
 
 def is_number(name: str) -> bool:
-    """Return whether a name of what is not scored is a number, and so may be a label."""
+    """Return whether a name of anything that is not scored is a number, and so may be a label."""
     return name.removeprefix("-").isdecimal()

@@ -81,7 +81,7 @@ class Files:
     coloured      images with several samples for each pixel; those with equal ones are labels
     blank         empty ones, which YOLO writes where it finds nothing
     forms         what files were before they were imported or put together
-    not_imported  what is wrong with those that could not be
+    not_imported  the faults of those that could not be
     notes         what was put together, in sentences
     is_stack      images of an array have numbers for names
     """
@@ -144,7 +144,7 @@ def _are_two_kinds(array: Array, axis: int) -> bool:
 
 
 def _one_channel(one: SourceFile, plane: Array, files: Files, folder: Path) -> SourceFile:
-    """Take one of several equal channels as the label image, and say so."""
+    """Take one of several equal channels as the label image, and report it."""
     files.notes.append(f"{quote(one.name, 80)} has {EQUAL_CHANNELS}.")
     path = _write_array(folder, _stem_of(one), plane)
     return SourceFile(one.name, path, Detected("label_image", sign=EQUAL_CHANNELS), ".npy")
@@ -342,7 +342,7 @@ def plane_of(one: SourceFile, plane: object, folder: Path) -> SourceFile:
 
 
 def _pictures_among(images: Sequence[SourceFile]) -> dict[str, str]:
-    """The names of the pictures among images, each with the first sign that tells it."""
+    """The names of the pictures among images, each with the first sign that shows it."""
     signs: dict[str, str] = {}
     for tell in (thumbnails, _in_folders, _beside_masks, _foregrounds, _by_values):
         signs |= tell([one for one in images if one.name not in signs])
@@ -442,7 +442,7 @@ def _foregrounds(images: Sequence[SourceFile]) -> dict[str, str]:
 
 
 def _unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size], *, alone: bool) -> None:
-    """Put what an image file with several planes holds among the files that were found, or why it is omitted."""
+    """Put what an image file with several planes contains among the files that were found, or why it is omitted."""
     whole, has_channels = pixels_of(one), one.detected.format == "pannuke_masks"
     array: Array = np.empty(0) if whole is None else whole.reshape([side for side in whole.shape if side != 1])
     content: Any = None
@@ -487,7 +487,7 @@ def meaning_of(
 ) -> tuple[str, Any]:
     """Return what an array of three axes holds, by the first sign that fits, and return it in that form.
 
-    "masks" (N, H, W) of a nucleus each; "labels" of equal planes; "classes", a pair of ids and classes; "channels" of
+    "masks" (N, H, W) of one nucleus each; "labels" of equal planes; "classes", a pair of ids and classes; "channels" of
     classes; "images", a list of labels; or "nothing" that is scored, with the reason.
 
     equal_too     planes that are all the same are one image, or a volume

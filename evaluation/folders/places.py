@@ -83,7 +83,7 @@ def place_in_jobs(files: Sequence[SourceFile], images: Mapping[str, str]) -> _Pl
 def place_files(files: Sequence[SourceFile], format: str, known: Collection[str] = ()) -> _Placed:
     """The files with the case, group and class in their paths; class maps go with their label images.
 
-    known  names of classes that are compared, as far as they are told
+    known  names of classes that are compared, as far as they are reported
     """
     if format == "label_image":
         maps, paths = sides.class_maps(file.name for file in files), {file.name: file.path for file in files}
@@ -177,7 +177,7 @@ def _come_back(split: Collection[_Split]) -> bool:
 def _shares_pixels(files: Sequence[SourceFile], split: Mapping[str, _Split]) -> bool | None:
     """Return whether label images of one image, but of different classes, share more than a few pixels.
 
-    None if that says nothing: for other files, and if not even unrelated images would share some.
+    None if that states nothing: for other files, and if not even unrelated images would share some.
     """
     by_case: dict[_Words, list[SourceFile]] = {}
     for file in files:
@@ -198,7 +198,7 @@ def _shares_pixels(files: Sequence[SourceFile], split: Mapping[str, _Split]) -> 
 def join_classes(side: Source, of_class: Mapping[str, str], workspace: Path) -> Source | None:
     """The label images of a side with one for each image and class, by the class that each of theirs is compared as.
 
-    A pixel that several have belongs to the first, which is said. None if there are no label images of one size.
+    A pixel that several have belongs to the first, which is stated. None if there are no label images of one size.
     """
     folder, cases, shared = Path(tempfile.mkdtemp(dir=workspace)), dict[str, SourceCase](), 0
     for name, case in side.cases.items():
@@ -237,7 +237,8 @@ def _joined_labels(files: Sequence[SourceFile], *, are_masks: bool) -> tuple[npt
 
 
 def _with_groups(files: Sequence[SourceFile]) -> list[SourceFile]:
-    """Take folders as groups if one of several has several cases; otherwise patients are told by TCGA's barcodes."""
+    """Take folders as groups if one of several has several cases; otherwise patients are reported by TCGA's
+    barcodes."""
     cases_of: dict[str, set[str]] = {}
     for file in files:
         cases_of.setdefault(file.group, set()).add(file.case)

@@ -99,7 +99,7 @@ class SourceFile:
 class SourceCase:
     """A case of a source.
 
-    size_yx    of its image, None if no file tells it
+    size_yx    of its image, None if no file shows it
     index      its place in an array of all cases
     extent_yx  how far its nuclei reach
     image_id   the id of its image in a COCO file
@@ -122,7 +122,7 @@ class Source:
     keys      of the rules of its format, as far as they are known
     cases     by the name that the files give them
     classes   names of the classes in the files, in the order in which they are met; none if the files tell none
-    numbers   the numbers that stand for classes in the files, by name
+    numbers   the numbers that mean classes in the files, by name
     findings  what was not read
     imports   what its files were before they were imported, in words
     notes     what was put together of its files, in sentences
@@ -155,7 +155,7 @@ class Source:
 
     @property
     def class_file(self) -> SourceFile | None:
-        """The first file whose classes another one has."""
+        """The first file whose classes another has."""
         return next((file for file in self.files() if file.classes and not file.of_class), None)
 
     @property
@@ -424,7 +424,7 @@ def pair_names(reference: Iterable[str], prediction: Iterable[str]) -> Pairing:
 
 
 def _without_suffix(name: str) -> str:
-    """A name without the folders before it, its suffixes, and what Roboflow puts behind it.
+    """A name without the folders before it, its suffixes, and what Roboflow puts after it.
 
     >>> _without_suffix("train/Cell01.ome.tif"), _without_suffix("cell01_tif.rf.0123456789abcdef.jpg")
     ('cell01', 'cell01')

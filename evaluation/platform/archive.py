@@ -1,6 +1,6 @@
 """One ZIP of a finished challenge, and what of it can be computed again years later.
 
-The archive for the public omits what tells the reference: the reference itself, details.json and objects.csv, and
+The archive for the public omits what shows the reference: the reference itself, details.json and objects.csv, and
 cases.csv if the names of cases are hidden. The same files and the same date make the same bytes.
 """
 
@@ -115,7 +115,7 @@ def write_archive(
 
 
 def _made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
-    """Describe what the results were created with, as far as this machine tells."""
+    """Describe what the results were created with, as far as this machine shows."""
     packages = sorted(f"{package.metadata['Name']}=={package.version}" for package in distributions())
     software = {"version": __version__, "python": platform.python_version(), "packages": packages, "image": image}
     return {"date": date, "left_out": list(left_out), "software": software}

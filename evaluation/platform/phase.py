@@ -1,4 +1,4 @@
-"""A phase of the platform: what its support is requested, what the organiser sets, what the archive must hold.
+"""A phase of the platform: what its support is requested, what the organiser sets, what the archive must contain.
 
 Support alone creates sockets, interfaces, evaluation outputs and the archive, and sets the kind of a phase and its time
 limit; the organiser sets the rest. ``phase_of`` finds all of it in the rules of a challenge.

@@ -27,7 +27,7 @@ _PROJECT = Path(evaluation.__path__[0]).parent / "pyproject.toml"  # only in a c
 
 
 def wheel_files() -> dict[str, bytes]:
-    """Return the files of the wheel by name. Raises WrongUsage if nothing tells what the program depends on."""
+    """Return the files of the wheel by name. Raises WrongUsage if nothing shows what the program depends on."""
     files = dict(_files_of_packages())
     about = f"{NAME.replace('-', '_')}-{__version__}.dist-info"
     files[f"{about}/METADATA"] = _metadata().encode()

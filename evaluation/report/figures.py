@@ -141,7 +141,7 @@ def svg_of(figure: Figure) -> str:
 
 @contextmanager
 def settings(salt: str) -> Iterator[None]:
-    """Settings of matplotlib that are the same for everybody, whatever a user's own file says."""
+    """Settings of matplotlib that are the same for everybody, whatever a user's own file states."""
     import matplotlib.style
 
     with warnings.catch_warnings(), matplotlib.style.context(["default", {**SETTINGS, "svg.hashsalt": salt}]):

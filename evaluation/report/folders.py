@@ -69,12 +69,12 @@ def page_of_results(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Page:
-    """The page of what is in a folder: metrics.json, leaderboard.json, audit.json or sensitivity.json.
+    """The page of the content of a folder: metrics.json, leaderboard.json, audit.json or sensitivity.json.
 
     sources  of pictures and costs of errors, for a metrics.json
     public   only what metrics.json holds, and of that what may be published
     challenge  folder of its rules, for a public page: what [publish] lets participants read, and the order of the
-             classes; without it details.json next to the result tells the order
+             classes; without it details.json next to the result shows the order
 
     Raises WrongUsage for files that are not what they should be, and what ``illustrate_cases`` raises.
     """
@@ -154,9 +154,9 @@ def _rules_of(metrics: Mapping[str, Any], folder: Path) -> Challenge:
 
 
 def _without_counts(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """metrics.json without what tells how many nuclei of which class the reference holds.
+    """metrics.json without what shows how many nuclei of which class the reference holds.
 
-    Errors of counts times cases are numbers of nuclei, and reasons of undefined values say which classes are absent.
+    Errors of counts times cases are numbers of nuclei, and reasons of undefined values state which classes are absent.
     """
 
     def without(tree: Mapping[str, Any]) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def _subtask_section(document: Document) -> list[page.Section]:
 
 
 def _moves_section(document: Document) -> list[page.Section]:
-    """Show the ranks and scores of all teams on an older board and now, and say what else has changed."""
+    """Show the ranks and scores of all teams on an older board and now, and report what else has changed."""
     before = document.get("before")
     if before is None:
         return []
@@ -191,7 +191,7 @@ def _change_cell(change: Document, text: Callable[[float | None], str]) -> page.
 
 
 def facts_table(document: Document) -> page.Block:
-    """Show what is known of the ranking, each with what it rests on."""
+    """Show information on the ranking, each with what it rests on."""
     facts = document.get("facts") or encoded(facts_of(document))
     if not facts:
         return page.Text(("No team is ranked.",))
@@ -251,7 +251,7 @@ def _rank_range(among: Document | None) -> page.Cell:
 
 
 def _floor_table(floors: Sequence[Document], below: Sequence[Document]) -> page.Table:
-    """List the teams below a minimum, which are ranked behind the others, with their numbers there."""
+    """List the teams below a minimum, which are ranked behind the rest, with their numbers there."""
     titles = [metric_title(floor["path"]) for floor in floors]
     asked = [f"{title} of at least {floor['at_least']:g}" for title, floor in zip(titles, floors, strict=True)]
     records = [
@@ -360,7 +360,7 @@ def _difference_section(document: Document) -> page.Section:
 
 
 def _text_section(anchor: str, title: str, words: str) -> page.Section:
-    """Create a section that only says why nothing is known."""
+    """Create a section that only states why nothing is known."""
     return page.Section(anchor, title, (page.Text((words,)),))
 
 
@@ -527,7 +527,7 @@ def _methods_section(document: Document) -> page.Section:
 
 
 def _audit_sections(document: Document, audit: Document | None) -> list[page.Section]:
-    """Show what an audit of the same challenge says."""
+    """Show what an audit of the same challenge states."""
     if audit is None:
         return []
     title = "Can the first rank be defended?"

@@ -37,7 +37,7 @@ class NucleusTable:
     cases            names; ``case`` int64 (R,) is an index in them. This and what follows is for the browser
     prediction_class, prediction_area   as those of the reference
     reference_id, prediction_id         texts, object (R,)
-    reasons          the columns of objects.csv that say why a nucleus is not matched, (R,) each; may be empty
+    reasons          the columns of objects.csv that state why a nucleus is not matched, (R,) each; may be empty
     """
 
     outcome: Int64

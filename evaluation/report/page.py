@@ -27,7 +27,7 @@ class Text:
 class Tile:
     """A headline number, such as detection F1 with its interval.
 
-    value   as it is in the JSON; None: undefined, and ``detail`` says why
+    value   as it is in the JSON; None: undefined, and ``detail`` states why
     path    of the value in metrics.json, if it is there
     detail  a line below: the interval, the unit, the reason
     """

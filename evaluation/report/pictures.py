@@ -435,7 +435,7 @@ def _judge_cases(
     pixels: Mapping[str, int],
     inputs: Sequence[CaseInput],
 ) -> list[_Judgement | CaseOutcome]:
-    """Judge and draw some cases, or return what is wrong with them.
+    """Judge and draw some cases, or return the fault.
 
     images  by the name of the case
     pixels  by name, how many may be shown of the cases whose scenes are wanted

@@ -178,7 +178,7 @@ def _columns_lost(
 
 
 def _lost_to(column: Mapping[str, Any], index: int, own: Mapping[str, Any], other: Mapping[str, Any], kind: str) -> str:
-    """Return by how much a team is behind another, with the p-value of the declared test if it is known."""
+    """Return by how much a team is behind another, with the p-value of the declared test if known."""
     values = [team["columns"][index]["value"] for team in (own, other)]
     words = f"{quote(other['name'])} by {abs(values[0] - values[1]):.4f}"
     names = {own["name"], other["name"]}

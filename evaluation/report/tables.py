@@ -51,7 +51,7 @@ def table_of(
 ) -> Table:
     """Tabulate the first records; ``rest`` ("teams of leaderboard.json") names those that are omitted.
 
-    columns   keys of records, which ``FIELDS`` says how to show; or titles, where records are rows
+    columns   keys of records, which ``FIELDS`` states how to show; or titles, where records are rows
 
     Numbers of a column have as many digits as its largest one needs.
     """
@@ -142,7 +142,7 @@ def share_cell(share: tuple[int, int]) -> Cell:
 
 
 def decimal_cell(value: float | None, text: str = "{}") -> Cell:
-    """A score with four decimals; ``text`` says what else is next to it."""
+    """A score with four decimals; ``text`` states what else is next to it."""
     return Cell(value, text.format(decimal(value)))
 
 

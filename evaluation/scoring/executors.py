@@ -82,7 +82,7 @@ class ExecutorPool(Pool):
 
 
 def _run_packed(version: str, packed: bytes, beside: int) -> Any:
-    """Run the tasks that a worker was sent, with the program that sent them: another one may give other numbers.
+    """Run the tasks that a worker was sent, with the program that sent them: another may give other numbers.
 
     beside   tasks that are worked on at once; on this machine at most as many as it has processors
     """
@@ -122,7 +122,7 @@ def _no_executor(error: BaseException) -> Finding:
 
 
 def _tasks_at_once(executor: Executor) -> int:
-    """How many tasks an executor works on at once, as far as it tells."""
+    """How many tasks an executor works on at once, as far as it shows."""
     client = getattr(executor, "_client", None)
     if client is not None:  # of dask.distributed; a cluster may start its workers when there are tasks
         return max(CLUSTER_TASKS, sum(int(threads) for threads in client.nthreads().values()))

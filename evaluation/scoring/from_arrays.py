@@ -39,11 +39,11 @@ def score_instances(
 ) -> Result:
     """Score instances in memory: for each case name its reference and its prediction (None: not submitted).
 
-    Labels (H, W) may stand for instances if the challenge has one class.
+    Labels (H, W) may mean instances if the challenge has one class.
 
     ``groups`` names the group (patient) of each case; a case without one is a group of its own. ``strata`` names the
     stratum of each case, if there are strata; ``spacing_um`` is the size of the pixels of all images, if it matters;
-    ``regions`` are what is not annotated of cases, where the challenge says what becomes of predictions there.
+    ``regions`` are what is not annotated of cases, where the challenge states what becomes of predictions there.
     The cases of the challenge are replaced by these. Instances are taken as they are: rules on how files become
     instances, overlap and ignore rules among them, do not apply. Raises ValueError for no images, unusable names and
     classes, and what the rules contradict in the cases, and

@@ -57,7 +57,7 @@ class MatchedCase:
 class CaseSides:
     """A case whose two sides are read. ``prediction`` None: not submitted.
 
-    predicted_counts   nuclei of each class, int64 (C,), if the submission tells nothing else
+    predicted_counts   nuclei of each class, int64 (C,), if the submission shows nothing else
     """
 
     case: Case
@@ -84,7 +84,7 @@ def match_cases(challenge: Challenge, cases: Sequence[CaseSides]) -> list[Matche
     """Match several cases as ``match_case`` does: plain ones as one image, if every rule matches by pixels.
 
     The order of pixels in each case stays, so ties are decided as they are in the case alone. Raises TooManyPairs, and
-    InputFault and ChallengeBroken as ``match_case`` does; which case is to blame, ``match_case`` tells.
+    InputFault and ChallengeBroken as ``match_case`` does; which case is to blame, ``match_case`` shows.
     """
     by_pixels = all(rule.is_by_pixels for rule in challenge.matching.rules)
     is_joined = [by_pixels and case.is_plain for case in cases]
@@ -153,7 +153,7 @@ def match_case(
     quality (Kirillov et al., CVPR 2019, "void labels"). Then all rules match what is left. Own duplicates that do not
     take part in matching (``_part_takers``) stay in the prediction and in none of the pairs: they are false positives.
 
-    predicted_counts   nuclei of each class, int64 (C,), if the submission tells nothing else
+    predicted_counts   nuclei of each class, int64 (C,), if the submission shows nothing else
     """
     submitted = join_instances([], case.shape_yx) if prediction is None else prediction
     ignore = challenge.reference.ignore
@@ -211,8 +211,8 @@ def sort_case(challenge: Challenge, case: MatchedCase, rule: MatchingRule) -> Er
 class _PartTakers:
     """Which predictions take part in matching, bool (M,); None: all do.
 
-    by_iou   where twins are told by an IoU above 1/2; of points by the first rule
-    of_rule  under the rules, by their names, that tell them by more
+    by_iou   where twins are reported by an IoU above 1/2; of points by the first rule
+    of_rule  under the rules, by their names, that show them by more
     """
 
     by_iou: Bool | None = None
@@ -308,7 +308,7 @@ class SeenNuclei:
     """What findings about a whole submission need to know of one case. The reference decides nothing here.
 
     nuclei, outside   predicted nuclei, and those outside the image or on none of its pixels
-    twins, copies     nuclei with an own duplicate, and those of them that are equal to another one
+    twins, copies     nuclei with an own duplicate, and those of them that are equal to another
     reach             share of the image, in x or y, that the nuclei reach into from its upper left corner
     """
 
@@ -356,7 +356,7 @@ def suspicious_content(cases: Sequence[SeenNuclei]) -> list[Finding]:
 
 
 def implausible_labels(instances: Instances, rules: FormatRules | None, where: str) -> list[Finding]:
-    """Warn of a nucleus that looks like the background, and of ids that stand for several nuclei.
+    """Warn of a nucleus that looks like the background, and of ids that mean several nuclei.
 
     rules  of the file; None: labels in memory
     """
@@ -422,6 +422,6 @@ def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> M
 
 
 def _blame(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
-    """Refuse a case with too many pairs; organisers are told if the reference alone has too many, otherwise
+    """Refuse a case with too many pairs; organisers are reported if the reference alone has too many, otherwise
     participants."""
     return ChallengeBroken(to_organisers) if error.by_reference else InputFault(to_participants)

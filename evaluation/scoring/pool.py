@@ -72,8 +72,8 @@ class Pool(ABC):
 
     width          tasks that are worked on at once
     tries_again    a task whose worker was lost, or had no memory left, is worked on once more, when all others are done
-                   and nothing runs next to it: another one may have been the cause; a task whose file needs more memory
-                   than there is next to the others always is
+                   and nothing runs next to it: another may have been the cause; a task whose file needs more memory
+                   than there is next to the rest always is
     bytes_each     the memory that a worker has for a case; a task that needs more also has to wait for all others
     """
 

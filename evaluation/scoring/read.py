@@ -224,7 +224,7 @@ class SharedCases:
 
     cases     annotations by name of the case; label images are runs already, which are small
     unknown   how many entries each image has that is no case
-    faults    what is wrong; a case with a fault has no annotations but counts as mentioned
+    faults    the fault; a case with a fault has no annotations but counts as mentioned
     """
 
     cases: dict[str, Annotations] = field(default_factory=dict)
@@ -377,7 +377,7 @@ def read_reference(
 ) -> PreparedReference:
     """The reference instances of a case, from its files or from what shared files say of it. Raises InputFault.
 
-    side   ``reference_side``, if it is known
+    side   ``reference_side``, if known
     """
     side = reference_side(challenge, folder) if side is None else side
     rules = challenge.reference
@@ -413,7 +413,7 @@ def read_reference(
 
 
 def _without_regions(parts: list[Part], rules: FormatRules, where: str) -> tuple[list[Part], list[Finding]]:
-    """Omit outlines that contain more than five others, where the rules of a side say so, and warn of them."""
+    """Omit outlines that contain more than five others, where the rules of a side report it, and warn of them."""
     if rules.value("regions") != "leave_out":
         return parts, []
     around = [outlines_around_others(part) if isinstance(part, Outlines) else None for part in parts]

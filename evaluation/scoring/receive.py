@@ -100,7 +100,7 @@ def _with_image_ids(challenge: Challenge, folder: Path) -> Challenge:
 def receive_submission(challenge: Challenge, path: Path, folder: Path | None = None) -> ReceivedSubmission:
     """Find the files of every case; files that contain all cases are read here. Raises SubmissionRejected, WrongUsage.
 
-    folder   of the challenge, whose reference may tell the ids of images
+    folder   of the challenge, whose reference may show the ids of images
     """
     try:
         files = open_submission(path, challenge.limits)
@@ -180,7 +180,7 @@ def _side_bytes(rules: FormatRules, case: Case, file_bytes: int) -> int:
 
 
 def _unpacked_bytes(files: Sequence[CaseFile], size: Callable[[str], int]) -> int:
-    """Bytes of the files of a case, up to one that cannot be opened; of one packed with gzip about what is in it."""
+    """Bytes of the files of a case, up to one that cannot be opened; of one packed with gzip about its content."""
     total = 0
     with suppress(InputFault, OSError, RuntimeError):
         for name in (name for file in files for name in file.names):

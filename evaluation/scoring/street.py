@@ -1,12 +1,12 @@
 """The street that every submission goes down: receive, decode, match, measure, score.
 
-    receive   which file is which case, and what is wrong with that        receive_submission
+    receive   which file is which case, and the faults of that        receive_submission
     decode    files -> annotations -> instances, of both sides             read_reference, read_prediction
     match     instances -> overlap table -> pairs, under every rule        match_cases
     measure   pairs -> counts and distances                                measure_cases
     score     counts of all cases -> scores of the data set                summarise
 
-Faults come back as data from every case, so that a submission is told all that is wrong with it at once. Which process
+Faults come back as data from every case, so that a submission is reported the fault at once. Which process
 works on which cases, how many of them and when, is left to ``execution``: what is yielded here is work for others.
 """
 
@@ -74,7 +74,7 @@ def score_submission(
     challenge     other rules for the same cases and files than those of challenge.toml
     executor      works on the cases, ``workers`` of its tasks at once, instead of processes of its own
 
-    Raises SubmissionRejected or ChallengeBroken with all that is wrong, WrongUsage for a submission that is not there,
+    Raises SubmissionRejected or ChallengeBroken with all faults, WrongUsage for a submission that is not there,
     and ValueError for other wrong arguments; nothing is scored then. ``workers`` None chooses from the
     processors, the memory and the size of the challenge; it never changes the result.
     """
@@ -130,7 +130,7 @@ def score_cases(
 
 
 def _measure_read(challenge: Challenge, cases: Sequence[ReadCase]) -> list[CaseOutcome]:
-    """Measure some cases together; if that fails, each by itself, so that what is told depends on no other case."""
+    """Measure some cases together; if that fails, each by itself, so that what is reported depends on no other case."""
     try:
         results = measure_cases(challenge, [read.matched for read in cases])
     except InputFault as error:
@@ -143,7 +143,7 @@ def _measure_read(challenge: Challenge, cases: Sequence[ReadCase]) -> list[CaseO
 
 
 def _match_read(challenge: Challenge, cases: Sequence[_ReadSides]) -> list[ReadCase | CaseOutcome]:
-    """Match some cases together; if that fails, each by itself, so that what is told depends on no other case."""
+    """Match some cases together; if that fails, each by itself, so that what is reported depends on no other case."""
     try:
         matched = match_cases(challenge, [read.sides for read in cases])
     except (InputFault, ChallengeBroken, TooManyPairs) as error:
@@ -160,7 +160,7 @@ def _match_read(challenge: Challenge, cases: Sequence[_ReadSides]) -> list[ReadC
 def read_and_match(
     challenge: Challenge, folder: Path, files: SubmissionFiles, case: CaseInput, rules: str
 ) -> ReadCase | CaseOutcome:
-    """Read and match one case, or say what is at fault. ``rules``: of references (``rules_of_references``)."""
+    """Read and match one case, or state what is at fault. ``rules``: of references (``rules_of_references``)."""
     sides = reference_side(challenge, folder), submission_side(challenge, files)
     read = _read_sides(challenge, folder, files, case, rules, sides)
     return read if isinstance(read, CaseOutcome) else _match_read(challenge, [read])[0]
@@ -175,7 +175,7 @@ def _read_sides(
     sides: tuple[Side, Side],
     begun: Sequence[BegunFile] = (),
 ) -> _ReadSides | CaseOutcome:
-    """Read both sides of a case, or say what is at fault. The prediction is decoded while the reference is read.
+    """Read both sides of a case, or state what is at fault. The prediction is decoded while the reference is read.
 
     rules  of references (``rules_of_references``), under which one that was read may be kept
     begun  the files of the prediction that are being decoded already
@@ -210,7 +210,7 @@ def _of_reference(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseInput:
-    """What is known of a case before it is scored.
+    """Information on a case before it is scored.
 
     reference   its annotations, if a file of all cases contains them; None: read its own files
     prediction  the same, or its files; None: not submitted
@@ -389,7 +389,7 @@ def _spent(outcome: CaseOutcome, *, seconds: int) -> int:
 
 
 def _until_too_slow(outcomes: Sequence[CaseOutcome], cases: int, seconds: int) -> list[CaseOutcome]:
-    """Cut the outcomes where the budget is spent; a finding then says that later cases were not read."""
+    """Cut the outcomes where the budget is spent; a finding then states that later cases were not read."""
     slow, spent = 0, 0
     for number, outcome in enumerate(outcomes, start=1):
         slow, spent = slow + _slow_files_of(outcome), spent + _spent(outcome, seconds=seconds)
@@ -403,7 +403,7 @@ def _until_too_slow(outcomes: Sequence[CaseOutcome], cases: int, seconds: int) -
 
 
 def raise_faults(challenge: Challenge, received: receive.ReceivedSubmission, outcomes: Sequence[CaseOutcome]) -> None:
-    """Raise ChallengeBroken or SubmissionRejected if any case is at fault, with all that is wrong."""
+    """Raise ChallengeBroken or SubmissionRejected if any case is at fault, with all faults."""
     reference_faults = [f for outcome in outcomes for f in outcome.reference_faults]
     if reference_faults:
         raise ChallengeBroken(*reference_faults)

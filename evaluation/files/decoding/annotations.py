@@ -26,7 +26,7 @@ class Collection:
 
     cases     by the name of the case; a case that the file does not mention has no entry, one that it mentions without
               nuclei has an empty one
-    unknown   what the file says of images that are no cases: how many entries each name has
+    unknown   what the file states of images that are no cases: how many entries each name has
     findings  warnings about what was omitted
     """
 

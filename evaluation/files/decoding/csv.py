@@ -1,7 +1,7 @@
 """CSV from strangers: all cells are found at once, and counted before any of them becomes an object.
 
 UTF-8, with or without a byte order mark; commas, or tabs if the first line has no comma; lines that end in LF, CR LF or
-CR. A cell may be in quotation marks, a mark inside is then doubled (RFC 4180). Blanks around what is in a cell, and
+CR. A cell may be in quotation marks, a mark inside is then doubled (RFC 4180). Blanks around the content of a cell, and
 empty lines, do not count.
 Read here: Python's csv took 4.2 s and 750 MB for a file that takes 2.6 s and 360 MB.
 """
@@ -141,7 +141,8 @@ def _unquoted(cell: bytes) -> bytes:
 
 
 def _plain_text(data: bytes, where: str) -> bytes:
-    """Return the same bytes without a byte order mark, with LF at the end of every line. Refuses what is not UTF-8."""
+    """Return the same bytes without a byte order mark, with LF at the end of every line. Refuses anything that is
+    not UTF-8."""
     if data.startswith(UTF_16_MARKS) or b"\0" in data:
         raise refused("invalid-csv", where, wording="not-utf8", got="text in UTF-16, or a binary file")
     if not data.isascii():
@@ -277,7 +278,7 @@ def _too_long_line(data: bytes, begin: int, separators: Int64, where: str, width
 
 
 def count_rest(faults: Iterable[Finding]) -> list[Finding]:
-    """Keep the first findings of each code; the last of them stands for those that are not named."""
+    """Keep the first findings of each code; the last of them means those that are not named."""
     named: dict[str, list[Finding]] = {}
     for problem in faults:
         of_code = named.setdefault(problem.code, [])

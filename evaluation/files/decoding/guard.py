@@ -200,7 +200,7 @@ def _receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def _launch(connection: socket.socket) -> None:
-    """Work as the launcher: fork decoders, and say how they ended, until the parent is gone. It sees no file."""
+    """Work as the launcher: fork decoders, and report how they ended, until the parent is gone. It sees no file."""
     from evaluation.files.system.confinement import address_space, confine, detach, end_with_parent, tasks_of_user
 
     room, tasks = address_space() + LIBRARY_BYTES, tasks_of_user()
@@ -376,7 +376,7 @@ class Decoder:
     """A child process that decodes.
 
     is_used  it has seen a file
-    used     processor time until it was stopped, if that is known
+    used     processor time until it was stopped, if known
     """
 
     launcher: _Launcher
@@ -420,7 +420,7 @@ class Decoder:
             raise _Died(0) from None
 
     def seconds(self) -> float | None:
-        """Return the processor time that it has used, by the kernel; None if that is unknown any more."""
+        """Return the processor time that it has used, by the kernel; None if unknown any more."""
         if self.status is not None:
             return self.used
         try:

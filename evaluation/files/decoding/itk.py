@@ -97,7 +97,7 @@ def _read_mha_header(stream: BinaryIO) -> dict[str, str]:
 
 
 def _spacing_of(header: Mapping[str, str]) -> list[float]:
-    """Return the size of a pixel along x and y, mm; 1 if the header does not say it."""
+    """Return the size of a pixel along x and y, mm; 1 if the header does not state it."""
     words = header.get("elementspacing", header.get("elementsize", "1 1")).split()
     try:
         sides = [float(word) for word in words]
@@ -126,7 +126,7 @@ MORE_THAN_HEADERS = 1 << 12  # bytes behind the least header that are enough to 
 
 
 def peek_nifti(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
-    """Describe the image of a NIfTI file: its first axis is x, its second y. 1 mm is what it says if no spacing is
+    """Describe the image of a NIfTI file: its first axis is x, its second y. 1 mm is what it states if no spacing is
     known.
 
     Raises InputFault (external-data, too-large), CutOff, Damaged; reading too-large, CutOff, Damaged.

@@ -1,13 +1,13 @@
 """JSON from strangers: its size and depth are known before it is parsed, and it is strict.
 
-The parser is orjson: NaN, Infinity, numbers beyond float64 and half surrogates are refused as the standard says, and so
-is a key that an object has twice.
-orjson takes up to forty times the memory of the text, does not survive when there is none left, and the garbage
-collector would look at all objects again and again. So what is parsed at once is bounded, and the collector rests
-meanwhile. A file with a long list of records is gone through twice: first brackets are counted, to find out how deep
-they are and where the list may be cut; then the list is parsed in pieces of a megabyte, each may be forgotten
-before the next one is made. The text as a whole is never in memory. Where a reader may begin again, the file is gone
-through once: cuts are guessed, and the parser proves them.
+The parser is orjson: NaN, Infinity, numbers beyond float64 and half surrogates are refused according to the
+standard, and so is a key that an object has twice. orjson takes up to forty times the memory of the text, does
+not survive when there is none left, and the garbage collector would look at all objects again and again. So what
+is parsed at once is bounded, and the collector rests meanwhile. A file with a long list of records is gone
+through twice: first brackets are counted, to find out how deep they are and where the list may be cut; then the
+list is parsed in pieces of a megabyte, each may be forgotten before the next one is made. The text as a whole is
+never in memory. Where a reader may begin again, the file is gone through once: cuts are guessed, and the parser
+proves them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def read_records(stream: BinaryIO, *, key: str, where: str, limits: LimitRules, 
 
     It needs memory only for the records of one piece, and for all that is not in the list; the file must stay open, and
     nothing else may read it, while the pieces are gone through. Raises InputFault as ``read_json`` does, also
-    meanwhile; the 32 MiB hold for each record and for all that is not in the list.
+    meanwhile; the 32 MiB apply to each record and for all that is not in the list.
 
     >>> import io
     >>> file = io.BytesIO(b'{"kind": "b", "nuclei": [{"x": 1}, {"x": 2}]}')
@@ -162,7 +162,7 @@ class RecordText:
 
         Where the list and its records begin and end is a guess. If all pieces are JSON when brackets are put around
         them, the guess was right and so is the file: what is around them is parsed here. Raises Unproven and
-        InputFault; both mean that the file has to be read in another way, which tells what is wrong with it.
+        InputFault; both mean that the file has to be read in another way, which shows the fault.
         """
         chunks, text = self.chunks(), bytearray()
         while len(text) < GUESSED_BYTES and (chunk := next(chunks, b"")):
@@ -276,7 +276,7 @@ class _BracketScan:
         self.held = b""  # a backslash whose other half comes with the next block
 
     def find(self, block: bytes) -> tuple[Int64, Int64]:
-        """Find the brackets of the next block: their positions in the text, and how many are open behind each."""
+        """Find the brackets of the next block: their positions in the text, and how many are open after each."""
         if self.held or b"\\" in block:
             block = self.held + block
             self.held = b"\\" * ((len(block) - len(block.rstrip(b"\\"))) % 2)
@@ -308,7 +308,7 @@ class _Cuts:
 
     head       what comes before the first record; empty if there are no pieces
     ends       the ends of records that are a piece apart; none if the file has one piece, or no such list
-    behind     what comes behind the last of them; the whole file if missing. No more than ``PART_BYTES``
+    behind     what follows the last of them; the whole file if missing. No more than ``PART_BYTES``
     behind_size, size   bytes of that, and of the file
     """
 

@@ -30,7 +30,7 @@ EXPECTED_LABELS = "0 for background and 1, 2, 3, … for nuclei"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pixels:
-    """What a file says of its image, and how it is read.
+    """What a file states of its image, and how it is read.
 
     where       the file, or the part of it, for messages
     shape       of the array
@@ -63,7 +63,7 @@ def check_labels(
 
     Integers keep their type. Labels may have gaps and may be as large as 2^63 - 1.
 
-    Raises InputFault with all that is wrong: wrong-shape, not-numeric, not-finite, fractional-label, negative-label,
+    Raises InputFault with all faults: wrong-shape, not-numeric, not-finite, fractional-label, negative-label,
     label-too-large.
 
     >>> check_labels(np.array([[[0.0, 7.0, 7.0]]]), where="'a.npy'", shape_yx=(1, 3))
@@ -81,7 +81,7 @@ def check_labels(
 def check_integers(
     array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], expected: str, first_row: int = 0
 ) -> Integers:
-    """Return an array as integers (H, W) of any sign; otherwise as ``check_labels``. ``expected`` says what they
+    """Return an array as integers (H, W) of any sign; otherwise as ``check_labels``. ``expected`` states what they
     mean."""
     check_dtype(array.dtype, where=where)
     plane: Any = array.reshape(check_shape(array.shape, where=where, shape_yx=shape_yx))  # of any kind of number
@@ -111,7 +111,7 @@ def _whole_numbers(plane: npt.NDArray[np.floating[Any]], where: str, expected: s
 
 
 def _label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row: int) -> list[Finding]:
-    """Return all that is wrong with the values of a label image, one finding for each kind of fault."""
+    """Return all faults of the values of a label image, one finding for each kind of fault."""
     finite = np.isfinite(plane)
     values = plane if finite.all() else np.where(finite, plane, 0)
     faults = []
@@ -145,7 +145,7 @@ def _label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row:
 
 
 def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
-    """Refuse what is not numbers. Raises InputFault ("not-numeric"; "pickle" for Python objects)."""
+    """Refuse anything that is not numbers. Raises InputFault ("not-numeric"; "pickle" for Python objects)."""
     if dtype.kind in "biuf" and dtype.itemsize <= 8:
         return
     if dtype.kind == "O":
@@ -250,9 +250,9 @@ def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
 def values_of_masks(images: Iterable[LabelRuns]) -> set[int]:
     """Return the values of images that are masks, in which nuclei have no numbers; nothing for labels.
 
-    Masks have one value each, whose pixels are apart in some image, or the values of classes (``find_binary_mask``).
-    A value that may stand for what is not annotated (``find_void``) is none of these. Nothing is looked at behind the
-    first image that has labels.
+    Masks have one value each, whose pixels are apart in some image, or the values of classes
+    (``find_binary_mask``). A value that may mean anything that is not annotated (``find_void``) is none of these.
+    Nothing is looked at behind the first image that has labels.
 
     >>> from nuclei_metrics.model.annotations import runs_of
     >>> one, two = runs_of(np.array([[255, 0, 255]])), runs_of(np.array([[1, 0, 2]]))
@@ -317,7 +317,7 @@ def _plane_of(runs: LabelRuns) -> npt.NDArray[Any]:
 
 
 def find_void(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
-    """Ask whether the largest label stands for what is not annotated, or for the background, if it may.
+    """Ask whether the largest label means anything that is not annotated, or for the background, if it may.
 
     It is the largest number of 8, 16 or 32 bits, more than twice the next label, and the largest of the image's type;
     or the other labels leave no gap.
@@ -352,7 +352,7 @@ def label_components(
 
     connectivity  4: pixels touch by their sides; 8: also by their corners
 
-    The finding says what this joins and splits: nuclei that touch are one, parts that are apart are several. Raises
+    The finding states what this joins and splits: nuclei that touch are one, parts that are apart are several. Raises
     InputFault (too-large).
 
     >>> labels, (finding,) = label_components(runs_of(np.array([[1, 0], [0, 1]])), 4, where="'a.png'", bytes_limit=100)

@@ -159,7 +159,7 @@ def _is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
 
 
 def _without_compression(stream: BinaryIO, size: int, where: str, bytes_limit: int) -> BinaryIO:
-    """Copy a file of level 5 so that no element is compressed, and all are as long as they say.
+    """Copy a file of level 5 so that no element is compressed, and all are as long according to they.
 
     (scipy.io takes twice the time for compressed ones, and the memory that a damaged one claims to need.)
     Raises InputFault (too-large), CutOff, NotMatlab.
@@ -379,7 +379,7 @@ def read_member(member: _Hdf5Member, *, where: str, bytes_limit: int) -> npt.NDA
 
 
 def _check_chunks(dataset: Any, needed: int) -> None:
-    """Refuse chunks that are next to the others, or give fewer or more bytes than they have: HDF5 itself does not."""
+    """Refuse chunks that are next to the rest, or give fewer or more bytes than they have: HDF5 itself does not."""
     plist, chunk = dataset.id.get_create_plist(), dataset.chunks
     filters = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
     for number in filters:

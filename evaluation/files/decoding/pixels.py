@@ -1,4 +1,4 @@
-"""Files of pixels: which container a file is, what it says of its image, and the image, once that is what it must be.
+"""Files of pixels: which container a file is, what it states of its image, and the image, once that is what it must be.
 
 A container has one function. It looks at the header of a stream and gives ``Pixels``, before memory for the image is
 taken; ``read_image`` compares them with the case and reads. PNG and NumPy files are read here.
@@ -54,7 +54,7 @@ ZIP_FAULTS = (
 
 @dataclass(frozen=True, slots=True)
 class _NpyHeader:
-    """What a .npy file says of its array. ``fortran``: the first axis runs fastest."""
+    """What a .npy file states of its array. ``fortran``: the first axis runs fastest."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -160,7 +160,7 @@ def check_directory(stream: BinaryIO, most: int = DIRECTORY_BYTES) -> None:
 
 
 def _choose_member(archive: zipfile.ZipFile, where: str, names: Sequence[str]) -> zipfile.ZipInfo:
-    """Find the array to read. Raises InputFault if it cannot be told."""
+    """Find the array to read. Raises InputFault if it is ambiguous."""
     members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
     named = [member for member in members if member.filename.removesuffix(".npy") in names]
     chosen = named if len(members) > 1 else members
@@ -244,7 +244,7 @@ def _peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: boo
 
 
 def _read_png_chunk(stream: BinaryIO, remaining_bytes: int) -> tuple[bytes, bytes, int]:
-    """Read kind and payload of the next chunk, and how many bytes of the file are left behind it."""
+    """Read kind and payload of the next chunk, and how many bytes of the file are left after it."""
     size, kind = struct.unpack(">I4s", Plain(stream).read(8))
     remaining_bytes -= 12 + size
     if remaining_bytes < 0:

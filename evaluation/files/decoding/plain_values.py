@@ -2,7 +2,7 @@
 
 Tuples, mappings, texts, numbers, arrays of numbers and the records of ``nuclei_metrics.model`` that readers return. Not
 pickle: a person who took over the child could run code in the parent with it. A record has the arrays that its class
-describes, or is refused: whatever comes behind it may rely on that.
+describes, or is refused: whatever comes after it may rely on that.
 """
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ def check_content(stream: BinaryIO, *, where: str, magics: tuple[bytes, ...], na
 
 
 def what_it_is(head: bytes) -> str:
-    """Return what a file is by its first 16 bytes; "" if they say nothing.
+    """Return what a file is by its first 16 bytes; "" if they state nothing.
 
     >>> what_it_is(b"GIF89a"), what_it_is(b"")
     ('a GIF file', 'an empty file')
@@ -327,7 +327,7 @@ def is_of_zarr(name: str) -> bool:
 
 
 def foreign_content(head: bytes) -> str:
-    """Return what a file is and what to export instead, "" if its first bytes say nothing.
+    """Return what a file is and what to export instead, "" if its first bytes state nothing.
 
     >>> foreign_content(b"BM" + bytes(10))
     'a BMP image, which is not read; export as label images (.tif, .png, .npy)'

@@ -177,7 +177,7 @@ def unsupported(where: str, what: str) -> InputFault:
 
 def _find_segments(page: _TiffPage, layout: _PageLayout) -> Int64:
     """Return where the strips or tiles of a page are in the file and how many bytes they take, int64 (2, S); plane by
-    plane, row by row. Raises CutOff if the header does not tell it of all.
+    plane, row by row. Raises CutOff if the header does not show it of all.
     """
     tags = (Tag.TILE_OFFSETS, Tag.TILE_BYTES) if layout.is_tiled else (Tag.STRIP_OFFSETS, Tag.STRIP_BYTES)
     places = np.empty((2, layout.segments), np.uint64)
@@ -389,7 +389,7 @@ class _TiffPage:
         return bool(self.value(Tag.NEW_SUBFILE_TYPE, 0) & 1) or self.value(Tag.SUBFILE_TYPE, 1) == 2
 
     def images(self) -> int:
-        """Return how many images it stands for: ImageJ and tifffile write stacks with one header and a note about
+        """Return how many images it means: ImageJ and tifffile write stacks with one header and a note about
         it."""
         entry = self.entries.get(Tag.DESCRIPTION, _Entry(2, 0, 0))
         text = self.file.read(entry.position, min(entry.count, DESCRIPTION_BYTES))

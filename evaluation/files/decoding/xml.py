@@ -35,11 +35,11 @@ Opened = Callable[[Mapping[str, str]], None]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What is known of the elements of a format.
+    """Information on the elements of a format.
 
     software    that writes it, for messages
     root        the root element
-    holder      names of the elements down to the one that holds vertices
+    holder      names of the elements down to the one that contains vertices
     vertex      name of the elements in it
     columns     the attributes of a vertex, as most files order them; the last two are X and Y
     """
@@ -52,7 +52,7 @@ class Dialect:
 
 
 class Vertices:
-    """The vertices that the parser has met so far, and what is wrong with their X and Y.
+    """The vertices that the parser has met so far, and the faults of their X and Y.
 
     invalid        the first X and Y that are no coordinates: the vertex, the axis and its text, or MISSING
     invalid_count  how many there are
@@ -97,11 +97,11 @@ class Vertices:
         self.texts.clear()
 
     def points_xy(self) -> Float64:
-        """Return X and Y of all vertices, float64 (V, 2); NaN for what is no number."""
+        """Return X and Y of all vertices, float64 (V, 2); NaN for anything that is no number."""
         return np.concatenate([np.empty((0, 2)), *(numbers[:, -2:] for numbers in self.numbers)])
 
     def column(self, name: str) -> Float64:
-        """Return the values of one column for all vertices, float64 (V,); NaN for what is no number."""
+        """Return the values of one column for all vertices, float64 (V,); NaN for anything that is no number."""
         index = self.columns.index(name)
         return np.concatenate([np.empty(0), *(numbers[:, index] for numbers in self.numbers)])
 

@@ -73,7 +73,7 @@ def format_of(name: str) -> Format:
 def read_annotations(
     stream: BinaryIO, request: Request, case: Case, companions: Companions = NO_COMPANIONS
 ) -> Annotations:
-    """Read what a file says of its case, in the format that the rules name. Raises InputFault with all that is wrong.
+    """Read what a file states of its case, in the format that the rules name. Raises InputFault with all faults.
 
     companions  streams of the files that go with it, and their names for messages, by the key that has their pattern
     """
@@ -85,7 +85,7 @@ def read_annotations(
 
 
 def read_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """Read what a file says of all cases, by their names in it. Raises InputFault with all that is wrong.
+    """Read what a file states of all cases, by their names in it. Raises InputFault with all faults.
 
     The stream stays open as long as the collection is read from: large arrays are decoded case by case.
     """
@@ -248,7 +248,7 @@ def _are_findings(items: Any) -> bool:
 
 
 def _yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mapping[str, Case]) -> Iterator[Any]:
-    """Yield the names of the cases and what is said of none, then annotations or faults of each case, in the child
+    """Yield the names of the cases and what is stated of none, then annotations or faults of each case, in the child
     process.
     """
     collection = read_collection(streams[0], request, cases)

@@ -47,11 +47,11 @@ class ListSheet(Sheet):
         return self.place(self.number)
 
     def fault(self, code: str, number: int | None = None, /, **words: Any) -> None:
-        """Record what is wrong with the annotation at hand, or with that of a number."""
+        """Record the faults of the annotation at hand, or with that of a number."""
         self.faults.fault(code, self.place(self.number if number is None else number), **words)
 
     def class_of(self, name: object) -> int:
-        """Look up the class id of the annotation at hand: SKIPPED, or 0 for an unknown one, which is noted."""
+        """Look up the class id of the annotation at hand: SKIPPED, or 0 for an unknown one, which is recorded."""
         class_id = self.look_up(name)
         if class_id == UNKNOWN:
             self.note_unknown(name, self.number)
@@ -59,7 +59,7 @@ class ListSheet(Sheet):
         return class_id
 
     def columns(self, class_probability: Float64 | None = None) -> dict[str, Any]:
-        """Create the columns of all nuclei. Raises InputFault with all that is wrong with the file."""
+        """Create the columns of all nuclei. Raises InputFault with all faults of the file."""
         values, probability = self.probability, None
         if values.count(None) < len(values):
             probability, is_missing = numbers_in(values)
@@ -106,7 +106,7 @@ class _ClassProbabilities:
             self.add_rows(numbered[begin : begin + NUCLEI_AT_ONCE])
 
     def add_rows(self, numbered: Sequence[tuple[int, Any]]) -> None:
-        """Create a row of numbers of the object of each annotation; what is wrong with an object is noted."""
+        """Create a row of numbers of the object of each annotation; the faults of an object is recorded."""
         values: list[Any] = []
         numbers: list[int] = []
         for number, by_name in numbered:
@@ -318,7 +318,7 @@ class NucleusLists(ListSheet):
     # --- the whole file ---------------------------------------------------------------------------------------------
 
     def annotations(self) -> Annotations:
-        """Return all nuclei, and what was omitted. Raises InputFault with all that is wrong with the file."""
+        """Return all nuclei, and what was omitted. Raises InputFault with all faults of the file."""
         columns = self.columns(self.class_probabilities.array())
         points_xy = np.concatenate(self.points_xy)
         if self.of_points:

@@ -36,7 +36,7 @@ class Regions(Sheet):
     walks those fast, then in arrays.
 
     region, vertex  what a format calls them
-    nameless        what is said of a region whose owner has no name
+    nameless        what is stated of a region whose owner has no name
     points_xy       float64 (V, 2)
     start           int64 (N + 1,)  region i has the vertices from ``start[i]`` to before ``start[i + 1]``
     count           int64 (N,)      how many vertices each has
@@ -86,7 +86,7 @@ class Regions(Sheet):
         return list(self.types)[int(self.type[index])]
 
     def check_regions(self, is_classed: Bool) -> None:
-        """Record what is wrong with vertices, and with names of the regions that need a class, bool (N,); then
+        """Record the faults of vertices, and with names of the regions that need a class, bool (N,); then
         check."""
         for vertex, axis, text in self.vertices.invalid:
             index = int(np.searchsorted(self.start, vertex, "right")) - 1
@@ -105,13 +105,13 @@ class Regions(Sheet):
         return self.points_xy[expand(self.start[ring], self.start[ring + 1])], self.count[ring]
 
     def columns(self, index: Int64) -> dict[str, Any]:
-        """Create the columns of the chosen regions. Raises InputFault with all that is wrong with the file."""
+        """Create the columns of the chosen regions. Raises InputFault with all faults of the file."""
         return self.checked_columns(self.class_id[index], [*map(self.source_id, index.tolist())])
 
 
 @dataclass(frozen=True, slots=True)
 class _Owner:
-    """A layer, or a group: names that may be its class, whether they say nothing, and the one that messages show."""
+    """A layer, or a group: names that may be its class, whether they state nothing, and the one that messages show."""
 
     names: Sequence[str]
     is_nameless: bool
@@ -135,13 +135,13 @@ PAIRS_LIMIT = 1 << 21  # of holes and outlines whose boxes they lie in
 def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """Read the outlines of an Aperio XML file, compressed with gzip or not, in document order, in its own px.
 
-    The class of a layer is that of the file (``request.file_class``), or else of the name of one of its own attributes,
+    The class of a layer is that of the file (``request.file_class``), or else of the name of a separate one attributes,
     or else of its own name. Layers without regions need no class; those that ``request.classes.skipped`` names are left
     out. A region with ``NegativeROA="1"`` is a hole of the smallest outline of its layer that contains its first
     vertex; if missing it is omitted, with a warning. ``source_id`` is "<layer id>/<region id>", where a missing
     id is replaced by the position (1, 2, …). A file without regions gives no outlines.
 
-    Raises InputFault with all that is wrong: too-large, unreadable-file, not-xml, forbidden-xml, wrong-format,
+    Raises InputFault with all faults: too-large, unreadable-file, not-xml, forbidden-xml, wrong-format,
     unknown-class, invalid-coordinate, unsupported-shape, too-complex-outlines.
 
     >>> import io
@@ -228,7 +228,7 @@ def outlines_with_holes(regions: Regions, is_hole: Bool, is_kept: Bool) -> Annot
 def _outlines_around(regions: Regions, hole: Int64, candidate: Int64) -> Int64:
     """For each hole the index of the smallest candidate of its layer that contains its first vertex; -1 if none does.
 
-    A vertex on the outline counts as inside; of equally small outlines the first one is taken. Raises InputFault
+    A vertex on the outline counts as inside; of equally small outlines the first is taken. Raises InputFault
     ("too-complex-outlines") if holes are in the boxes of too many outlines.
     """
     around = np.full(len(hole), -1, np.int64)
@@ -290,16 +290,16 @@ def _read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case)
     """Read the nuclei of an ASAP XML file, compressed with gzip or not, in document order, in its own px.
 
     They are Points (Dot, and each coordinate of a PointSet) or Outlines (Polygon, Rectangle), as
-    ``request.rules.shape`` says. Annotations of the other shape are a fault, unless ``other_shapes`` is "skip"; then
+    ``request.rules.shape`` states. Annotations of the other shape are a fault, unless ``other_shapes`` is "skip"; then
     they are omitted, with a warning. A Spline is a fault where nuclei are outlines.
 
     The class of an annotation is that of the file (``request.file_class``), or else of its group; the group "None"
-    stands for no name. Annotations of a group in ``request.classes.skipped`` are omitted, whatever they are. How
+    means no name. Annotations of a group in ``request.classes.skipped`` are omitted, whatever they are. How
     groups are nested does not matter. Coordinates go by their ``Order``, or as they are in the file if that is
     missing, or twice the same, anywhere in an annotation. ``source_id`` is the position of the annotation in the file
     (1, 2, …); in a PointSet "<position>/<position of the coordinate>".
 
-    Raises InputFault with all that is wrong: too-large, unreadable-file, not-xml, forbidden-xml, wrong-format,
+    Raises InputFault with all faults: too-large, unreadable-file, not-xml, forbidden-xml, wrong-format,
     unknown-class, invalid-coordinate, unsupported-shape.
 
     >>> import io

@@ -1,7 +1,7 @@
 """Arrays of labels: those that contain all cases along their first axis (CoNIC 2022, PanNuke), and MATLAB files.
 
 CoNIC: N x H x W x 2. Channel 0 contains the ids of the nuclei, channel 1 the class number of every pixel. With
-one class, and where the path tells the class, N x H x W ids are enough.
+one class, and where the path shows the class, N x H x W ids are enough.
 https://conic-challenge.grand-challenge.org/Submission/
 
 PanNuke: one channel of ids for each class, the last one for the background; H x W x C for one image, N x H x W x C for
@@ -233,7 +233,7 @@ def _check_channels(shape: tuple[int, ...], axes: tuple[str, ...], request: Requ
 
 
 def _channels_of(planes: npt.NDArray[Any], request: Request, case: Case, where: str) -> Annotations:
-    """Create label images of the channels that have a class. Raises InputFault with what is wrong in all channels."""
+    """Create label images of the channels that have a class. Raises InputFault with the faults of all channels."""
     parts: list[LabelImage] = []
     faults: list[Finding] = []
     warnings: list[Finding] = []
@@ -308,7 +308,7 @@ def _read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annota
 
     The class is that in ``inst_type``; without it, that of most of the nucleus's pixels in ``type_map``. The number 0,
     and having no entry in ``inst_uid``, give the class 0, none. Entries of ids that are not in the map do not matter.
-    Types are not looked at if the path tells the class or the challenge gives no numbers (``class_values``).
+    Types are not looked at if the path shows the class or the challenge gives no numbers (``class_values``).
 
     Raises InputFault: no-mask-variable, not-numeric, wrong-length, unknown-class-value, and those of ``MatFile`` and
     ``check_labels``. A warning, "binary-mask", is among the findings.

@@ -70,7 +70,7 @@ class Image:
 
 @dataclass(slots=True)
 class CocoDocument:
-    """What a file of any of the three forms says.
+    """What a file of any of the three forms states.
 
     pieces      the annotations or results, some at a time, to be gone through once; each should be an object
     list_name   what the list of them is called, for messages
@@ -234,10 +234,10 @@ class _Places:
 
 
 def _read_one(kind: type[_AnnotatedNuclei], stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """Read what a document says of the case that its file is for: its only image, or the one that is named like the
+    """Read what a document states of the case that its file is for: its only image, or the one that is named like the
     case.
 
-    Raises InputFault with all that is wrong, "other-case" if no image is the case.
+    Raises InputFault with all faults, "other-case" if no image is the case.
     """
     document = read_coco(stream, request)
     ids = list(document.images)
@@ -260,7 +260,7 @@ def _read_one(kind: type[_AnnotatedNuclei], stream: BinaryIO, request: Request, 
 
 
 def read_all(kind: type[_AnnotatedNuclei], stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """Read what a document says of all cases. Raises InputFault with all that is wrong."""
+    """Read what a document states of all cases. Raises InputFault with all faults."""
     document = read_coco(stream, request)
     # Results have no list of images: their ids are those of the reference, which cases.csv has as ``index``.
     of_id = {} if document.images else {str(case.index): case for case in cases.values()}
@@ -269,7 +269,7 @@ def read_all(kind: type[_AnnotatedNuclei], stream: BinaryIO, request: Request, c
 
 
 def _collect_nuclei(nuclei: _AnnotatedNuclei) -> Collection:
-    """Collect what a document says of the images that are cases. Raises InputFault with all that is wrong."""
+    """Collect what a document states of the images that are cases. Raises InputFault with all faults."""
     places = nuclei.places
     number = 0
     for piece in nuclei.document.pieces:
@@ -331,7 +331,7 @@ class _AnnotatedNuclei(ListSheet, ABC):
         self.fault("invalid-annotation", expected=expected, of=f"{quote(key)} is", value=entry.get(key))
 
     def class_of_entry(self, entry: Mapping[str, Any]) -> int:
-        """Look up the class id of an annotation: SKIPPED, or 0 for an unknown one, which is noted."""
+        """Look up the class id of an annotation: SKIPPED, or 0 for an unknown one, which is recorded."""
         category = id_of(entry, "category_id")
         if category is None:
             if entry.get("category_id") is not None and not self.request.file_class:
@@ -360,7 +360,7 @@ class _AnnotatedNuclei(ListSheet, ABC):
 
     @abstractmethod
     def add_shape(self, entry: Mapping[str, Any]) -> None:
-        """Record the shape of the nucleus in the last row, or what is wrong with it."""
+        """Record the shape of the nucleus in the last row, or the fault."""
 
     @abstractmethod
     def settle(self) -> None:

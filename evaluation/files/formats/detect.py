@@ -1,6 +1,6 @@
 """What a file is, as far as its beginning, header, tables and lists tell: its format, its images and their sizes.
 
-The name of a file matters only to say what is wrong with a ``.mat`` file. ``init`` makes cases.csv of the images;
+The name of a file matters only to state the faults of a ``.mat`` file. ``init`` makes cases.csv of the images;
 ``convert`` needs the only image of a file without a challenge.
 """
 
@@ -149,7 +149,7 @@ def detect_format(path: Path) -> Detected | None:
 
 
 def _detect_array(stream: BinaryIO, where: str) -> Detected:
-    """Arrays of all images have four axes; masks of one image have three, the last one of a few channels."""
+    """Arrays of all images have four axes; masks of one image have three, the last of a few channels."""
     with damage_told(where, "a NumPy file"):
         shape = read_npy_header(Plain(stream)).shape
     is_masks = len(shape) in (3, 4) and 2 < shape[-1] <= MOST_CHANNELS and (len(shape) == 4 or shape[0] > 2)
@@ -171,7 +171,7 @@ def _detect_text(chunks: Iterator[bytes]) -> Detected | None:
 
 
 def _first_word(head: bytes, chunks: Iterator[bytes], words: Words, keys: Words = ()) -> Detected | None:
-    """Find the first word in quotes that decides, and what it stands for; ``keys`` decide before a colon only."""
+    """Find the first word in quotes that decides, and what it means; ``keys`` decide before a colon only."""
     known = {word: Detected(format, details, f"the word '{word}'") for word, format, details in words}
     known |= {key: Detected(format, details, f"the key '{key}'") for key, format, details in keys}
     of_words, of_keys = ("|".join(word for word, _, _ in each) for each in (words, keys))
@@ -224,7 +224,7 @@ def _rows_of_vertices(head: bytes) -> str:
     """Report that a table of x and y has a row for each vertex or pixel of a nucleus, and what to do; "" if it has not.
 
     The same id, or the same label with places that touch, is in three rows and more on end, as far as the beginning
-    of the table tells.
+    of the table shows.
 
     >>> _rows_of_vertices(b"cell_id,x,y\\n" + b"1,2,3\\n1,9,3\\n1,9,8\\n" * 2)[:47]
     "a row for each vertex or pixel of a nucleus ('c"
@@ -267,7 +267,7 @@ def _beginning(head: bytes) -> tuple[list[str], list[list[str]]]:
 
 def _are_counts(head: bytes) -> bool:
     """Return whether a table has a row for each image, with whole numbers besides its name, as far as its beginning
-    tells.
+    shows.
     """
     columns, filled = _beginning(head)
     image = next((column for column, name in enumerate(columns) if name in IMAGE_COLUMNS), None)
@@ -295,7 +295,7 @@ class _ListedImage:
     """An image of a file of all cases.
 
     names    what it may be called, the likeliest first; none if the file has numbers of images only
-    index    its position from 0, if that is all the file says of it
+    index    its position from 0, if that is all the file states of it
     size_yx  height and width, px; None if the file does not tell
     id       the number of a COCO file for it, under which results name it
     """
@@ -464,7 +464,7 @@ def _size_of_image(source: Path, stream: BinaryIO, request: Request) -> SizeYx |
 def _plane_of(shape: tuple[int, ...], channels: tuple[int, ...]) -> SizeYx | None:
     """Return the size of the plane that an array of this shape holds; ``channels``: how many an image may have.
 
-    The first two axes if it is not clear, so that the reader can say what is wrong.
+    The first two axes if it is not clear, so that the reader can state the fault.
 
     >>> _plane_of((1, 20, 30), ()), _plane_of((2, 20, 30), (2,)), _plane_of((20, 30, 4), (3, 4)), _plane_of((7,), ())
     ((20, 30), (20, 30), (20, 30), None)

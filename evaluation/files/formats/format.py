@@ -101,7 +101,7 @@ def part_of(columns: Mapping[str, Any], rows: Any) -> dict[str, Any]:
 
 @contextmanager
 def noting(faults: list[Finding]) -> Iterator[None]:
-    """Add what is wrong with a part of a file to ``faults``, and go on with what comes behind it."""
+    """Add the faults of a part of a file to ``faults``, and go on with what comes after it."""
     try:
         yield
     except InputFault as error:
@@ -296,7 +296,7 @@ def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a format is read and written: a row of ``FORMATS`` of its module. docs/development.md says how to add one.
+    """How a format is read and written: a row of ``FORMATS`` of its module. docs/development.md states how to add one.
 
     words     what participants submit
     example   writes a valid file for an ``Example``, its cases (one, unless the file contains all) and the name of its

@@ -55,7 +55,7 @@ GEOJSON_WORDS = "GeoJSON: a FeatureCollection, a list of features, a Feature or 
 
 
 class Malformed(Exception):
-    """An annotation is not built as GeoJSON says; carries the words of its finding. Never leaves this module."""
+    """An annotation is not built according to GeoJSON; carries the words of its finding. Never leaves this module."""
 
     def __init__(self, **words: Any) -> None:
         super().__init__(words)
@@ -63,7 +63,7 @@ class Malformed(Exception):
 
 
 def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -> Annotations:
-    """Read the nuclei of a GeoJSON file in document order: Outlines or Points, as ``rules.shape`` says.
+    """Read the nuclei of a GeoJSON file in document order: Outlines or Points, as ``rules.shape`` states.
 
     - A feature is a nucleus. Its geometry is ``nucleusGeometry`` if it has one (cells of QuPath), otherwise
       ``geometry``.
@@ -77,13 +77,13 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
       measurement of this name or of the name "Detection probability". ``class_probabilities`` in ``properties`` is an
       object with a number for each class; no software is known that writes such numbers, so this is the only place.
     - ``source_id`` is the feature's id, or the name in its properties, or its position in the file, from 1; points of
-      a MultiPoint have "/1", "/2", … behind it. The ids of QuPath 0.2, which are types, do not count.
+      a MultiPoint have "/1", "/2", … after it. The ids of QuPath 0.2, which are types, do not count.
     - Rings close by themselves; a last vertex that repeats the first is dropped.
     - An annotation, tile, core or root of QuPath around detections or cells is a region (``_find_regions``):
       it is omitted with a warning, unless its class is not scored.
 
     Shapes that the nuclei do not have are refused or, with ``other_shapes = "skip"``, omitted with a warning, as are
-    features without a geometry. Raises InputFault with all that is wrong: too-large, too-deep, not-json, wrong-format,
+    features without a geometry. Raises InputFault with all faults: too-large, too-deep, not-json, wrong-format,
     invalid-annotation, unsupported-shape, empty-polygon, invalid-coordinate, unknown-class, invalid-probability,
     missing-probability.
     """
@@ -199,10 +199,11 @@ def _shapes_in(item: dict[str, Any]) -> list[Any]:
 def read_in_guessed_pieces(
     stream: BinaryIO, request: Request[GeojsonRules], case: Case, regions: Mapping[int, int]
 ) -> Annotations | None:
-    """Read the nuclei of a file whose features all are where they seem to; None for others, and for what is not JSON.
+    """Read the nuclei of a file whose features all are where they seem to; None for others, and for anything that is
+    not JSON.
 
-    So what is wrong with the text of a file is told by the way of reading that makes no guesses. Raises InputFault with
-    all that is wrong with its features.
+    So the faults of the text of a file is reported by the way of reading that makes no guesses. Raises InputFault with
+    all faults of its features.
     """
     text = RecordText(stream, request.where, request.limits, nan_is_null=True)
     features = FeatureReader(request, case, regions)
@@ -331,7 +332,7 @@ class FeatureReader:
                 self.nuclei.add_outline(parts, class_id, own_id, *probabilities)
 
     def nuclei_of(self, outlines: list[list[Any]]) -> list[list[list[Any]]]:
-        """Take the parts of a geometry as one nucleus, or as a nucleus each."""
+        """Take the parts of a geometry as one nucleus, or as one nucleus each."""
         if self.parts_are_nuclei and len(outlines) > 1:
             return [[part] for part in outlines]
         if len(outlines) > PARTS_OF_A_NUCLEUS and self.parts_are_nuclei is None:
@@ -370,7 +371,7 @@ def _name_of_class(properties: dict[str, Any]) -> Any:
 
 
 def _split_shape(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
-    """Sort what is in a geometry: polygons (lists of rings), points, and the types of what is neither. Raises
+    """Sort the content of a geometry: polygons (lists of rings), points, and the types of what is neither. Raises
     Malformed.
     """
     polygons: list[list[Any]] = []

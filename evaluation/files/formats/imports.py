@@ -1,4 +1,4 @@
-"""Formats that ``compare`` and ``convert`` import: read by a library each, and written as label images or GeoJSON.
+"""Formats that ``compare`` and ``convert`` import: read by one library each, and written as label images or GeoJSON.
 
 ::
 
@@ -8,9 +8,9 @@
     ImageJ's ROIs     roifile    the ZIP of the ROI manager, or a .roi file            GeoJSON
     GeoParquet        pyarrow    WKB in the primary column                             GeoJSON
 
-They are no formats of references or submissions, and the image has none of these libraries but h5py. A library believes
-what a file says of itself, so codecs, lengths and sizes are looked at before it is asked, and all of it happens in the
-confined process of ``decoding.guard``, whose memory and time are bounded.
+They are no formats of references or submissions, and the image has none of these libraries but h5py. A library
+believes what a file states of itself, so codecs, lengths and sizes are looked at before it is asked, and all of
+it happens in the confined process of ``decoding.guard``, whose memory and time are bounded.
 
 https://ngff.openmicroscopy.org, https://geoparquet.org; ``ij/io/RoiDecoder.java`` in https://github.com/imagej/ImageJ;
 ``masks_flows_to_seg`` in https://github.com/MouseLand/cellpose/blob/main/cellpose/io.py
@@ -157,7 +157,7 @@ def library(name: str, where: str) -> Any:
 
 
 def _only_one(chosen: Sequence[Choice], asked: Asked, what: str, expected: str, names: Sequence[str]) -> Choice:
-    """Choose what is to be read of a file. Raises InputFault ("no-mask-variable") if it cannot be told.
+    """Choose what is to be read of a file. Raises InputFault ("no-mask-variable") if it is ambiguous.
 
     what, names   "array" or "dataset", and the names of all that there are
     """
@@ -300,7 +300,7 @@ NUMBER_TYPES = re.compile(r"b1|[iuf][1248]")
 
 @dataclass(slots=True)
 class _PickledCall:
-    """A call in a pickle: its name, what it is given, and what the result is then told to hold."""
+    """A call in a pickle: its name, what it is given, and what the result is then told to contain."""
 
     name: str
     args: tuple[Any, ...]

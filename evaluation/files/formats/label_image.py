@@ -118,7 +118,7 @@ def _read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case
 
 
 def wanted(request: Request, case: Case, where: str) -> dict[str, Any]:
-    """Return the arguments of ``open_image`` that say what the image of a case must be."""
+    """Return the arguments of ``open_image`` that state what the image of a case must be."""
     limit = request.limits.bytes_per_file
     return {"where": where, "shape_yx": case.shape_yx, "bytes_limit": limit, "spacing_um": case.spacing_um}
 
@@ -193,7 +193,7 @@ def class_ids_in(
 
 
 def _classes_of_values(values: Integers, classes: ClassTable, *, where: str, first_row: int = 0) -> Int16:
-    """Return the class ids that class numbers stand for, int16 of the same shape (H, W); 0 is none.
+    """Return the class ids that class numbers mean, int16 of the same shape (H, W); 0 is none.
 
     Raises InputFault ("unknown-class-value").
     """
@@ -204,7 +204,7 @@ def _classes_of_values(values: Integers, classes: ClassTable, *, where: str, fir
 
 
 def known_classes(values: Integers, classes: ClassTable) -> Int16:
-    """Return the class ids that class numbers stand for; NO_CLASS for those that stand for none."""
+    """Return the class ids that class numbers mean; NO_CLASS for those that mean none."""
     table = np.full(MAX_CLASS_VALUE + 1, NO_CLASS, np.int16)
     table[0] = 0
     for number, class_id in classes.values.items():
@@ -246,7 +246,7 @@ def describe_class_values(classes: ClassTable) -> str:
 
 
 def named_values(classes: ClassTable) -> list[str]:
-    """Return the numbers that stand for classes, with the names of these."""
+    """Return the numbers that mean classes, with the names of these."""
     ignored = {class_id: name for name, class_id in classes.ids.items() if class_id < 0}
     names = {**dict(enumerate(classes.names, start=1)), **ignored}
     return [f"{number} ({quote(names[class_id])})" for number, class_id in sorted(classes.values.items())]
@@ -446,7 +446,7 @@ def restore_nuclei(pixels: UInt32, codes: dict[int, int], *, dilate: bool) -> tu
 def _dilate_labels(labels: Int32) -> Int32:
     """Let labels grow by one pixel to each side; where two meet, the larger one wins.
 
-    Those that touch have the same label, so that no nucleus grows over another one.
+    Those that touch have the same label, so that no nucleus grows over another.
     """
     grown = labels.copy()
     np.maximum(grown[1:], labels[:-1], out=grown[1:])
@@ -535,7 +535,7 @@ def write_label_tiff(instances: Instances, *, where: str = "nuclei") -> bytes:
     nucleus.
 
     The number is the ``source_id`` if these are distinct whole numbers from 1 to 2^31 - 1, otherwise the position in
-    ``instances``, 1…N. ``where`` says what is written, for messages. Raises InputFault: overlap-in-label-map, and
+    ``instances``, 1…N. ``where`` states what is written, for messages. Raises InputFault: overlap-in-label-map, and
     unsupported-shape for points.
     """
     return tiff_bytes(_paint_numbers(instances, _instance_numbers(instances.source_id), where))

@@ -68,7 +68,7 @@ def _read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annot
 
     ``rules.units`` um and mm become px by the spacing of the case: x_px = 1000 * x_mm / spacing_um. The class of a
     polygon is its ``name``; ``source_id`` is its position, from 1. A list without polygons is fine, a polygon without
-    vertices is not. Raises InputFault with all that is wrong: too-large, too-deep, not-json, wrong-format,
+    vertices is not. Raises InputFault with all faults: too-large, too-deep, not-json, wrong-format,
     invalid-annotation, empty-polygon, invalid-coordinate, unknown-class, invalid-probability, missing-probability.
     """
     return _read_items(stream, request, case, "polygon", "path_points", "a list of positions")
@@ -235,7 +235,7 @@ def _read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], c
     - labelme: polygons and rectangles with one ``group_id`` and one label are parts of a nucleus; ``point`` is a
       nucleus where nuclei are points. Other shapes are refused, or omitted with ``other_shapes = "skip"``.
 
-    Raises InputFault with all that is wrong: too-large, too-deep, not-json, duplicate-key, wrong-format,
+    Raises InputFault with all faults: too-large, too-deep, not-json, duplicate-key, wrong-format,
     invalid-annotation, unsupported-shape, empty-polygon, invalid-coordinate, unknown-class, invalid-probability,
     missing-probability.
     """

@@ -2,7 +2,7 @@
 
 A code lists the pixels of one nucleus in the order of the pixels of its image, along rows or down columns:
 
-- pairs     ``start length start length …``; the challenge says whether the first pixel has the number 0 or 1
+- pairs     ``start length start length …``; the challenge states whether the first pixel has the number 0 or 1
 - counts    ``background nucleus background nucleus …``, lengths that add up to the pixels of the image, down columns
 - string    the same counts as COCO compresses them: from the fourth on the difference to the count two before it, in
             pieces of five bits, the lowest first, with a sixth bit for "more follows", as characters from "0" on
@@ -134,7 +134,7 @@ def join_parts(parts: Sequence[CodeRuns]) -> CodeRuns:
 
 
 def _join_codes(codes: Sequence[str | Sequence[Any]], begin: int, faults: _CodeFaults) -> tuple[Int64, Int64]:
-    """Join the counts of codes, and say how many each has; those that are at fault have none."""
+    """Join the counts of codes, and report how many each has; those that are at fault have none."""
     lists = [code for code in codes if not isinstance(code, str)]
     strings = [code for code in codes if isinstance(code, str)]
     is_string = np.array([isinstance(code, str) for code in codes], np.bool_)
@@ -228,7 +228,7 @@ def _add_differences(differences: Int64, sizes: Int64) -> Int64:
 
 
 class _CodeFaults:
-    """What is wrong with codes: the first fault of each, by its index."""
+    """The faults of codes: the first fault of each, by its index."""
 
     def __init__(self, wanted: str) -> None:
         self.wanted = wanted

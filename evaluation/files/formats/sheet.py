@@ -1,4 +1,4 @@
-"""The sheet of a file: what it says of its nuclei, as columns that are checked by arrays; what is wrong is told here.
+"""The sheet of a file: what it states of its nuclei, as columns that are checked by arrays; the fault is reported here.
 
 Readers of JSON, of tables and of XML find out where things stand. What they hand over means the same in all formats: a
 class is a name that the challenge knows, a coordinate is a number between limits, a probability a number from 0 to 1
@@ -42,7 +42,7 @@ class _Spelling(str):
 
 
 def class_of_name(name: str, classes: ClassTable) -> int:
-    """Look up the class id of a name, "" stands for none; or SKIPPED or UNKNOWN."""
+    """Look up the class id of a name, "" means none; or SKIPPED or UNKNOWN."""
     folded = _Spelling(name)
     if folded in classes.skipped:
         return SKIPPED
@@ -59,7 +59,8 @@ def class_of_text(text: str, classes: ClassTable) -> int:
 def class_of_names(names: Iterable[str], is_nameless: bool, request: Request) -> int:
     """Look up the class of the first of several names that is known; or SKIPPED or UNKNOWN.
 
-    is_nameless  whether the names say nothing: only then no name counts, so that a misspelt name is never taken for it
+    is_nameless  whether the names state nothing: only then no name counts, so that a misspelt name is never taken for
+                 it
     """
     classes = request.classes
     folded = filter(None, map(_Spelling, names))
@@ -98,7 +99,7 @@ def json_of(value: object) -> str:
 
 
 def numbers_in(values: Sequence[object]) -> tuple[Float64, Bool]:
-    """Create numbers of values of JSON, float64 (N,), NaN for what is none; and tell which are missing (None), bool
+    """Create numbers of values of JSON, float64 (N,), NaN for what is none; and show which are missing (None), bool
     (N,).
 
     >>> numbers_in([1, None, True])[0].tolist(), numbers_in([1, None, True])[1].tolist()
@@ -121,7 +122,7 @@ def check_size(nuclei: int, classes: int, where: str) -> None:
 
 
 class FileFaults:
-    """What is wrong with a file, or worth a warning: the first few of each kind, with the number of all.
+    """The faults of a file, or worth a warning: the first few of each kind, with the number of all.
 
     others  findings that come from elsewhere
     """
@@ -133,14 +134,14 @@ class FileFaults:
         self.others: list[Finding] = []
 
     def fault(self, code: str, place: str, **words: Any) -> None:
-        """Record what is wrong at a place, in the words of ``evaluation.findings.fault``."""
+        """Record the fault at a place, in the words of ``evaluation.findings.fault``."""
         self.total[code] += 1
         named = self.named.setdefault(code, [])
         if len(named) < FAULTS_NAMED:
             named.append(fault(code, f"{self.where}, {place}", **words))
 
     def first(self, code: str, items: Sequence[Row]) -> Sequence[Row]:
-        """The items with a fault that are to be noted; those behind them are only counted."""
+        """The items with a fault that are to be noted; those after them are only counted."""
         self.total[code] += max(0, len(items) - FAULTS_NAMED)
         return items[:FAULTS_NAMED]
 
@@ -150,11 +151,11 @@ class FileFaults:
 
 
 class Sheet:
-    """What a file says of its nuclei. A place in it has a number: of an annotation, a region, a line.
+    """What a file states of its nuclei. A place in it has a number: of an annotation, a region, a line.
 
-    place     says where the place with a number is, for messages: "line 2", "feature 1"
-    nameless  what is said of one without a name, where it must have one
-    faults    what is wrong with the file
+    place     states where the place with a number is, for messages: "line 2", "feature 1"
+    nameless  what is stated of one without a name, where it must have one
+    faults    the faults of the file
     left_out  warnings about what is no nucleus
     """
 
@@ -165,7 +166,7 @@ class Sheet:
         self.unknown: dict[str, list[int]] = {}  # the numbers of the places where a name stands that is no class
 
     def fault(self, code: str, number: int, /, **words: Any) -> None:
-        """Record what is wrong at the place with this number."""
+        """Record the fault at the place with this number."""
         self.faults.fault(code, self.place(number), **words)
 
     def rows_with(self, code: str, is_wrong: Bool) -> list[Any]:
@@ -176,7 +177,7 @@ class Sheet:
     # --- classes ----------------------------------------------------------------------------------------------------
 
     def look_up(self, name: object) -> int:
-        """Look up the class id of a name, None stands for no name; or SKIPPED or UNKNOWN."""
+        """Look up the class id of a name, None means no name; or SKIPPED or UNKNOWN."""
         if self.request.file_class:
             return self.request.file_class
         text = name if type(name) is str else "" if name is None else json_of(name)
@@ -206,7 +207,7 @@ class Sheet:
         return np.where(class_id == UNKNOWN, 0, class_id).astype(np.int16)
 
     def unknown_classes(self) -> list[Finding]:
-        """Return what is wrong with names: the first names, each at its first places; all are counted."""
+        """Return the faults of names: the first names, each at its first places; all are counted."""
         request, faults = self.request, list[Finding]()
         known = sorted(name for name, class_id in request.classes.ids.items() if name and class_id > 0)
         has_numbers = hasattr(request.rules, "class_values")  # in other formats numbers stand for no class
@@ -261,7 +262,7 @@ class Sheet:
     # --- all of it --------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise InputFault with all that is wrong with the file."""
+        """Raise InputFault with all faults of the file."""
         if findings := [*self.unknown_classes(), *self.faults.findings()]:
             raise InputFault(*findings)
 
@@ -272,7 +273,7 @@ class Sheet:
         probability: Float64 | None = None,
         class_probability: Float64 | None = None,
     ) -> dict[str, Any]:
-        """Create the columns of all nuclei, as in ``Points``. Raises InputFault with all that is wrong with the
+        """Create the columns of all nuclei, as in ``Points``. Raises InputFault with all faults of the
         file."""
         self.check()
         return {

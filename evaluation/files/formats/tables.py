@@ -2,7 +2,8 @@
 
 NuCLS has a row for each nucleus, an outline ("polyline") or only its box ("rectangle"), and three class levels::
 
-    raw_classification, main_classification, super_classification   the class on each level; the rules say which counts
+    raw_classification, main_classification, super_classification   the class on each level; the rules state which
+    counts
     type                                                            rectangle or polyline
     xmin, ymin, xmax, ymax                                          extent of the nucleus, px of the field of view
     coords_x, coords_y                                              its vertices, "x1,x2,…" and "y1,y2,…"
@@ -194,7 +195,7 @@ def check_rows_per_case(rows: CaseRows, request: Request) -> None:
 def _class_columns(table: Table, request: Request, prefix: str = "") -> tuple[list[int], list[Finding]]:
     """Find the columns that are called ``prefix`` and the name or an alias of a class, in the order of the classes.
 
-    Also what is wrong with them: a class with two, or with none; no columns at all if nothing is called so.
+    Also the fault: a class with two, or with none; no columns at all if nothing is called so.
     """
     where, headers = request.where, [name for name in table.names if name]
     found, twice = keys_of_classes(table.names, request.classes, prefix)
@@ -209,13 +210,13 @@ def _class_columns(table: Table, request: Request, prefix: str = "") -> tuple[li
 
 
 class NucleusRows(Sheet):
-    """The rows of a table that are nuclei, with their classes and probabilities, and what is wrong with these.
+    """The rows of a table that are nuclei, with their classes and probabilities, and the faults of these.
 
-    classes     the headers of the class, the likeliest first; without such a column, and where a path does not tell it,
+    classes     the headers of the class, the likeliest first; without such a column, and where a path does not show it,
                 a nucleus has its most probable class
     table       the rows whose class is not skipped
     is_nucleus  bool, which rows of the whole table these are
-    has_class   whether there is a column for the class, or the path tells it, or class probabilities do
+    has_class   whether there is a column for the class, or the path shows it, or class probabilities do
     """
 
     def __init__(self, table: Table, request: Request, classes: Sequence[str]) -> None:
@@ -267,7 +268,7 @@ class NucleusRows(Sheet):
     def read_coordinates(
         self, rows: Bool | slice, columns: Sequence[int], spacing_um: Float64 | None = None
     ) -> Float64:
-        """Read columns of coordinates in px, float64 (R, K), of some rows; what is wrong with them is noted.
+        """Read columns of coordinates in px, float64 (R, K), of some rows; the fault is recorded.
 
         rows        bool, of the whole table, or a slice
         spacing_um  float64 (R, 1)
@@ -283,7 +284,7 @@ class NucleusRows(Sheet):
         return numbers
 
     def columns(self) -> dict[str, Any]:
-        """Create the columns of all nuclei, as in ``Points``. Raises InputFault with all that is wrong with the
+        """Create the columns of all nuclei, as in ``Points``. Raises InputFault with all faults of the
         file."""
         lines = self.table.line.astype(object)
         return self.checked_columns(self.class_id, lines, self.probability, self.class_probability)
@@ -328,7 +329,8 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
     """Read the points of one case. If there is a column for the case (``NAMED_CASE_COLUMNS``), all rows must name this
     one.
 
-    x, y         px, um or mm, as the rules say, in the columns of ``POINT_COLUMNS``; um and mm become px by the spacing
+    x, y         px, um or mm, according to the rules, in the columns of ``POINT_COLUMNS``; um and mm become px by the
+    spacing
                  of the case. A row with neither is no nucleus, but its case is mentioned
     class        in the first of the columns class, cell_type, label and type, or that of the tool, by name or number
     probability  in the first of the columns probability, score and confidence
@@ -442,7 +444,7 @@ class _Lists:
 
 
 def _read_lists(rows: NucleusRows, column: str) -> _Lists:
-    """Read a column of lists such as "1,2.5,3"; what is no coordinate is noted. Raises InputFault ("too-large")."""
+    """Read a column of lists such as "1,2.5,3"; what is no coordinate is recorded. Raises InputFault ("too-large")."""
     table, request = rows.table, rows.request
     cells = table.cells(table.need(column))
     lists = [cell for cell in cells if cell.strip()]

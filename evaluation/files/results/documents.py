@@ -272,7 +272,7 @@ def encoded(value: Any) -> Any:
 def as_json(document: Mapping[str, Any], *, lines: Sequence[str] = ()) -> str:
     """Write strict JSON with sorted keys; the same bytes for the same content.
 
-    lines   tables whose entries are a line each: thousands of entries are less than half as large
+    lines   tables whose entries are one line each: thousands of entries are less than half as large
 
     >>> print(as_json({"a": {"y": {"z": 1}, "x": [2, 3]}}, lines=["a"]), end="")
     {
@@ -381,7 +381,8 @@ def _unit_entries(
     """Counts, scores and undefined values of all units of a kind, by their names.
 
     paired    False: nuclei of both sides were counted only, class by class
-    measures  of matched pairs, which objects.csv has: then everything else that adds up is told, too, so that pooled
+    measures  of matched pairs, which objects.csv has: then everything else that adds up is reported, too, so that
+              pooled
               scores of any of these units can be computed again
     """
     entries = {}
@@ -715,9 +716,10 @@ OBJECTS_AT_ONCE = 1 << 16
 def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measures: Sequence[str]) -> str:
     """The object table as CSV: one row per matched, missed and spurious nucleus, under every matching rule.
 
-    Rows: cases as in ``results``, then rules, then matched, missed and false positives. After ``measures`` and shapes,
-    the last columns say why a nucleus is not matched (docs/results.md). Cells without a value are empty: points have no
-    area, and what has no pixels has no IoU, Dice and Hausdorff distance. Ids come from untrusted files: ``cell_texts``.
+    Rows: cases as in ``results``, then rules, then matched, missed and false positives. After ``measures`` and
+    shapes, the last columns state why a nucleus is not matched (docs/results.md). Cells without a value are
+    empty: points have no area, and what has no pixels has no IoU, Dice and Hausdorff distance. Ids come from
+    untrusted files: ``cell_texts``.
     """
     shapes = list(dict.fromkeys(name for result in results for name in result.reference.shapes))
     of_sides = [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]

@@ -40,7 +40,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 def write_together(folder: Path, contents: Mapping[str, str | bytes]) -> None:
     """Write files that belong together under temporary names, then rename them in order.
 
-    So the last one is there only if all are, of the same call, even if two programs write into the folder. After a
+    So the last is there only if all are, of the same call, even if two programs write into the folder. After a
     fault, a full disk for instance, no file of this call is there.
     """
     folder = long_path(folder)

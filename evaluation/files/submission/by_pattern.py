@@ -38,7 +38,7 @@ def find_by_pattern(names: Sequence[str], challenge: Challenge) -> Layout:
 
 @dataclass
 class _Assignment:
-    """Files by case and class, and what is wrong with others.
+    """Files by case and class, and the faults of others.
 
     files        of each case by the id of their class
     companions   the file that goes with them, by key of its pattern and by case
@@ -373,7 +373,7 @@ def collection_findings(challenge: Challenge, mentioned: Collection[str], unknow
     """What is missing and extra in files of all cases.
 
     mentioned   names of the cases that they say something about
-    unknown     names in them that stand for no case, and the number of entries of each
+    unknown     names in them that mean no case, and the number of entries of each
     """
     keys = {case.name: challenge.submission.key_of(case) for case in challenge.cases}
     without = [case for case in challenge.cases if case.name not in mentioned]
@@ -391,7 +391,7 @@ def collection_findings(challenge: Challenge, mentioned: Collection[str], unknow
 
 
 def missing_case(challenge: Challenge, case: Case, got: str, needed: str) -> Finding:
-    """A case without predictions: an error or a warning, as the challenge says. ``needed`` is what to add."""
+    """A case without predictions: an error or a warning, according to the challenge. ``needed`` is what to add."""
     where = f"case {quote(case.name)}"
     if challenge.submission.missing_case == "reject":
         return fault("missing-case", where, got=got, right=needed, empty=_empty_file(challenge))
@@ -407,9 +407,9 @@ def _empty_file(challenge: Challenge) -> str:
 
 
 def _missing_class_files(challenge: Challenge, present: Mapping[str, Collection[int]]) -> Iterator[Finding]:
-    """Classes without a file where the challenge asks for all of them.
+    """Classes without a file if the challenge asks for all of them.
 
-    present   by name of the case: the classes that it has a file for; "" stands for files of all cases
+    present   by name of the case: the classes that it has a file for; "" means files of all cases
     """
     if challenge.submission.missing_class_file == "empty":
         return
@@ -451,7 +451,7 @@ def _nothing_found(names: Sequence[str], challenge: Challenge) -> Layout:
 
 
 def _what_differs(names: Iterable[str], case: Case, right: str, pattern: str) -> str:
-    """What is wrong with the first name that is nearly right, and what it should be; "" if none is."""
+    """The faults of the first name that is nearly right, and what it should be; "" if none is."""
     expected = PurePosixPath(right)
     for name in names:
         path = PurePosixPath(name)

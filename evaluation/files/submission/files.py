@@ -67,7 +67,7 @@ class FolderFiles(SubmissionFiles):
         return frozenset({(status.st_dev, status.st_ino)} if status and status.st_nlink > 1 else ())
 
     def listed_status(self, name: str) -> os.stat_result | None:
-        """What the file system says of a file; None if it is gone: opening it then fails."""
+        """What the file system states of a file; None if it is gone: opening it then fails."""
         with suppress(OSError):
             return Path(self.place(name)).stat()
         return None
@@ -83,7 +83,7 @@ class FolderFiles(SubmissionFiles):
             raise InputFault(_damaged_file(name, _why_unreadable(error))) from None
 
     def place(self, name: str) -> str:
-        """Return where a file was listed."""
+        """Return if a file was listed."""
         return f"{self.root}/{name}"
 
     def locate(self, name: str) -> str:
@@ -270,7 +270,7 @@ def _why_unreadable(error: OSError) -> str:
 class CaseFile:
     """A file of a case, or of all cases, and the files that go with it.
 
-    class_id    the class of everything in it, or 0: the file says it
+    class_id    the class of everything in it, or 0: the file states it
     companions  names of these files by the key of the rules that has their pattern: class_map, class_table
     """
 
@@ -290,7 +290,7 @@ class Layout:
 
     files         files of each case by its name, in the order of their classes; no entry for a case without files
     missing       cases of cases.csv without any file; which cases a shared file lacks is known when it has been read
-    findings      what is wrong, errors and warnings, sorted
+    findings      the fault, errors and warnings, sorted
     shared_files  files that contain all cases, in the order of their classes
     inputs        names of the images and files that the platform's jobs were given
     """
@@ -390,7 +390,7 @@ def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
     limits   ``files_per_submission``, ``bytes_per_submission``, ``bytes_per_file`` and ``archive_ratio`` bound what is
              listed and opened
 
-    Raises WrongUsage if there is nothing to read at the path, SubmissionRejected with all that is wrong if there are no
+    Raises WrongUsage if there is nothing to read at the path, SubmissionRejected with all faults if there are no
     files, too many, too large ones, or some that are not safe to read.
     """
     why = "neither a folder nor a file"

@@ -29,7 +29,7 @@ SUCCEEDED = "Succeeded"
 
 
 def find_case_files(files: SubmissionFiles, challenge: Challenge) -> Layout:
-    """Assign the files of a submission to the cases of the challenge, and say what is missing, extra or unclear.
+    """Assign the files of a submission to the cases of the challenge, and report what is missing, extra or unclear.
 
     The list of jobs of the platform's algorithm phase decides if there is one and the challenge names a socket;
     otherwise the patterns of the challenge do. Folders around everything are ignored if the patterns fit without
@@ -59,7 +59,7 @@ def _find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> 
 
     Raises ChallengeBroken where the phase and the challenge differ: an input or an output that no job has, a job that
     is no case, a case with two jobs or none. The platform writes the list when all jobs have succeeded; a list that it
-    cannot have written is the participant's, with all that is wrong with it, and so is one in a ZIP.
+    cannot have written is the participant's, with all faults, and so is one in a ZIP.
     """
     where = quote(folder + JOBS_FILE, 120)
     all_cases = frozenset(case.name for case in challenge.cases)
@@ -102,7 +102,7 @@ def _check_no_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) ->
 
 
 def _is_of_zip(files: SubmissionFiles, limits: LimitRules) -> bool:
-    """Return whether the submission is a ZIP that a participant made; on the platform inputs.json says so."""
+    """Return whether the submission is a ZIP that a participant made; on the platform inputs.json reports it."""
     return files.is_archive or _ZIP_SOCKET in _platform_inputs(files, limits)
 
 
@@ -163,7 +163,7 @@ class _Job:
 
 
 class _PhaseFault(InputFault):
-    """What is wrong with a job although the platform wrote it: the phase and the challenge differ."""
+    """The faults of a job although the platform wrote it: the phase and the challenge differ."""
 
 
 class _JobReader:
@@ -278,7 +278,7 @@ class _JobReader:
             raise _PhaseFault(fault("missing-output", self.where, wording=wording, socket=socket, outputs=there))
 
     def check_outputs(self, job: _Job, usable: Mapping[int, str]) -> None:
-        """Raise InputFault if outputs are missing: all, or some where the challenge asks for every class."""
+        """Raise InputFault if outputs are missing: all, or some if the challenge asks for every class."""
         rules = self.challenge.submission
         if usable and rules.missing_class_file == "empty":
             return
@@ -350,7 +350,7 @@ class _JobReader:
 
 
 def classes_by_slug(challenge: Challenge) -> dict[str, int]:
-    """The class of everything in an output, by its slug; 0: the file says it. Names of classes go before aliases.
+    """The class of everything in an output, by its slug; 0: the file states it. Names of classes go before aliases.
 
     Slugs have hyphens where names of classes have blanks and underscores.
     """

@@ -4,7 +4,7 @@ Everywhere: written bytes, open files, processes, core dumps, standard streams. 
 Landlock, so that no file can be opened but Python's own modules, and (6.7) no TCP port. Where it has seccomp: sockets,
 processes, signals for others, changes of names, rights and attributes of files, and calls that few programs need. Where
 user namespaces are permitted: a network without interfaces. What a system does not offer is omitted, and
-``missing_here`` says so: the files that headers name are refused anyway.
+``missing_here`` reports it: the files that headers name are refused anyway.
 """
 
 from __future__ import annotations
