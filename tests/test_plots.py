@@ -188,3 +188,24 @@ def test_a_fit_leaves_out_identical_outlines_and_needs_three_pairs() -> None:
     assert fit.slope == pytest.approx(linregress(iou[:3], np.log(distance[:3])).slope)
     assert log_linear_fit(iou[2:], distance[2:]) is None
     assert log_linear_fit(np.full(4, 0.5), np.arange(1.0, 5)) is None
+
+
+def test_a_second_annotator_is_the_ceiling_and_neither_best_nor_ranked(demo: DemoPaths) -> None:
+    models = {team: demo.submissions[team] for team in ("finder", "namer", "outliner")}
+    found = evaluation.compare(demo.challenge / "reference", models, annotators=["outliner"])
+    free = evaluation.compare(demo.challenge / "reference", models)
+    assert max(models, key=lambda team: free.value("segmentation.iou", team) or 0) == "outliner"
+    assert found.board is not None and free.board is not None
+    assert [team.name for team in found.board.teams] == ["finder", "namer"] and len(free.board.teams) == 3
+    assert [entry.name for entry in found.board.shown] == ["outliner"]
+    assert {one.best for one in found.differences} <= {"finder", "namer"}
+    assert "outliner" not in {one.model for one in found.differences}
+    (table,) = (block for section in found.page().sections for block in section.blocks
+                if getattr(block, "anchor", "") == "compared-scores")  # fmt: skip
+    (row,) = (row for row in table.rows if row[0] == "Matched nuclei: IoU ↑")
+    assert [column.title for column in table.columns][1:] == ["finder", "namer", "○ outliner"]
+    assert [cell.tone for cell in row[1:]] == ["good", "plain", "plain"]
+    lines = found.table().markdown().splitlines()
+    assert "**" in lines[2] and lines[4].startswith("| ○ outliner") and "**" not in lines[4]
+    with pytest.raises(ValueError, match="annotators: 'x' is no prediction"):
+        evaluation.compare(demo.challenge / "reference", models, annotators=["x"])

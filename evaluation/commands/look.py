@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,13 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
     help="iou=0.7, centroid=12, hausdorff=6 (px), any_overlap or best_iou_centroid_inside. [default: iou=0.5]",
 )
 @click.option(
+    "--annotator",
+    "annotators",
+    type=options.FolderPath,
+    multiple=True,
+    help="Second annotation of the same images: shown as the ceiling, not ranked.",
+)
+@click.option(
     "--metrics",
     "families",
     metavar="FAMILIES",
@@ -101,6 +109,7 @@ def compare(
     save_challenge: Path | None,
     table: Path | None,
     ranking: bool,
+    annotators: tuple[Path, ...],
     **how: Any,
 ) -> None:
     """Score PREDICTIONS against a REFERENCE: each a folder, a ZIP or a file of any format.
@@ -110,7 +119,10 @@ def compare(
     """
     from evaluation.folders.compare import compare_paths, model_names
 
-    for path, option in ((reference, "REFERENCE"), *((path, "PREDICTIONS") for path in predictions)):
+    models = model_names((*predictions, *annotators))
+    how["annotators"] = tuple(models)[len(predictions) :]
+    of_models = ((path, "PREDICTIONS") for path in predictions), ((path, "--annotator") for path in annotators)
+    for path, option in ((reference, "REFERENCE"), *chain(*of_models)):
         if report and path.suffix.lower() in (".html", ".htm") and not path.exists():
             place = "compare.html in the folder of --output, or here"
             raise click.BadParameter(
@@ -120,7 +132,7 @@ def compare(
     try:
         with screen.progress_bar("Comparing") as progress, options.writing_to(save_challenge or Path()):
             comparison = compare_paths(
-                reference, model_names(predictions), pictures=report, folder=save_challenge, progress=progress, **how
+                reference, models, pictures=report, folder=save_challenge, progress=progress, **how
             )
     except ChallengeBroken as broken:
         raise ReferenceBroken(*broken.findings) from None
@@ -145,9 +157,10 @@ def compare(
     groups, units = len({case.group for case in comparison.challenge.cases}), comparison.unit
     columns = {}
     for model, (result, mean) in comparison.documents.items():
-        columns[model] = (result, mean)
+        label = comparison.labels[model]
+        columns[label] = (result, mean)
         if len(comparison.results) <= MODELS_WITH_POOLED and groups > 1:
-            columns[f"{model}, pooled"] = (result, "pooled")
+            columns[f"{label}, pooled"] = (result, "pooled")
     screen.show_block(side_by_side("", columns, what=f"mean over {units}" if groups > 1 else "score"))
     if comparison.differences:
         screen.show_block(differences_table(comparison.differences, units))

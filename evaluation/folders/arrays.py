@@ -57,6 +57,7 @@ def compare(
     groups: Mapping[str, str] | None = None,
     ignore: Sequence[str | int] = (),
     match: str | None = None,
+    annotators: Sequence[str] = (),
     families: Sequence[str] = (),
     workers: int | None = None,
 ) -> Comparison:
@@ -76,6 +77,7 @@ def compare(
     ignore   labels or classes of the reference that mark what is not annotated, such as [-1, 255]
     match    how nuclei match: "iou=0.7" (a pair has an IoU above it), "centroid=12", "hausdorff=6" (px), "any_overlap",
              "best_iou_centroid_inside"
+    annotators  names of models that are second annotations: shown as the ceiling, neither best nor ranked
     families further families of metrics, such as "objects"
 
     Raises ValueError for arrays that cannot be labels and for what fits together with nothing, and EvaluationError for
@@ -97,6 +99,7 @@ def compare(
             classes=option,
             ignore=ignored,
             match=match,
+            annotators=annotators,
             families=families,
             workers=workers,
         )
@@ -157,7 +160,7 @@ def compare(
             some = [TriedImage(n, r, (p,)) for n, (r, p) in pairs.items() if p is not None and len(p) and len(r)]
             hints = (*hints_about(partial(list, some[:IMAGES_TRIED]), result), *classes_hint(result))
             findings += [replace(hint, where=f"prediction {model!r}") for hint in hints]
-    return comparison_of(results, parties, findings=tuple(dict.fromkeys(findings)))
+    return comparison_of(results, parties, findings=tuple(dict.fromkeys(findings)), annotators=annotators)
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------

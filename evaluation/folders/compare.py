@@ -48,7 +48,7 @@ from evaluation.folders.pieces import EACH_A_MASK, pixels_of
 from evaluation.folders.source import NAMELESS, Source, SourceFile, convert_call, pictures_near
 from evaluation.report.page import Page
 from evaluation.report.result import ResultDocuments
-from evaluation.report.skills import COMPARED, SkillRow, skill_rows
+from evaluation.report.skills import COMPARED, MARK, SkillRow, skill_rows
 from evaluation.scoring.score import Result, import_pandas
 from evaluation.scoring.street import score_submission
 from evaluation.scoring.workers import Progress, progress_of_round
@@ -76,6 +76,7 @@ def compare_paths(
     ignore: Sequence[str] = (),
     leave_out: Sequence[str] = (),
     match: str | None = None,
+    annotators: Sequence[str] = (),
     families: Sequence[str] = (),
     explain: bool = False,
     pictures: bool = False,
@@ -92,6 +93,7 @@ def compare_paths(
     ignore   labels or classes of the reference that mark what is not annotated: predictions there do not count
     leave_out  classes of either side that are no nuclei, such as cells: their content is scored
     match    how nuclei match, as ``--match``: "iou=0.7", "centroid=12", "hausdorff=6", "any_overlap"
+    annotators  names of predictions that are second annotations: shown as the ceiling, neither best nor ranked
     families further families of metrics, such as "objects"
 
     Raises WrongUsage for what cannot be read or paired, SubmissionRejected or ChallengeBroken for faulty files.
@@ -162,7 +164,7 @@ def compare_paths(
             findings += made.findings
         notes += [words.format(names=names_of(models)) for words, models in lost.items()]
         findings = list(dict.fromkeys(_for_files(findings)))
-        return comparison_of(results, parties, tuple(dict.fromkeys(notes)), findings, scenes)
+        return comparison_of(results, parties, tuple(dict.fromkeys(notes)), findings, scenes, annotators)
 
 
 def _link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -> Path:
@@ -400,6 +402,7 @@ class Comparison:
     findings  what is worth knowing: files without a partner, classes of one side, ...
     apart     predictions that cannot be ranked next to the rest
     scenes    what is drawn of the images of each model on the page, by their names; may be empty
+    annotators  predictions that are second annotations: their agreement with the reference is the ceiling
     """
 
     results: Mapping[str, Result]
@@ -407,6 +410,7 @@ class Comparison:
     findings: tuple[Finding, ...] = ()
     apart: tuple[str, ...] = ()
     scenes: Mapping[str, Mapping[str, Scene]] = field(default_factory=dict)
+    annotators: tuple[str, ...] = ()
 
     @property
     def challenge(self) -> Challenge:
@@ -438,8 +442,9 @@ class Comparison:
     def board(self) -> Board | None:
         """The predictions ranked by the rules of the first ones; None for one prediction."""
         challenge, results = self.challenge, self.results
-        if len(results) < 2 or challenge.ranking is None:
+        if len(results) - len(self.annotators) < 2 or challenge.ranking is None:
             return None
+        ranking = challenge.ranking.model_copy(update={"unranked": self.annotators})
         columns = plan_columns(challenge, challenge.ranking.columns)
         teams = [
             team_of_documents(model, challenge, columns, one.metrics, one.details, tables=tables_of_result(one))
@@ -448,10 +453,10 @@ class Comparison:
         ]
         paths = [column.path for column in challenge.ranking.columns]
         shown = [Unranked(model, "other-rules", NO_PLACE, _values_at(results[model], paths)) for model in self.apart]
-        board = board_of_challenge(challenge, challenge.ranking, teams, shown, ())
+        board = board_of_challenge(challenge, ranking, teams, shown, ())
         board = replace(board, units=board.units._replace(kind=self.unit))
         with _objects_of(results) as objects:
-            return with_pairs(board, challenge, challenge.ranking, objects, alike=False)
+            return with_pairs(board, challenge, ranking, objects, alike=False)
 
     @property
     def unit(self) -> str:
@@ -462,7 +467,13 @@ class Comparison:
     @cached_property
     def differences(self) -> list[ModelDifference]:
         """Each model next to the best one in each main score that is shown; empty for one prediction."""
-        return differences_of(self.results, [row.path for row in self.rows()])
+        models = {model: result for model, result in self.results.items() if model not in self.annotators}
+        return differences_of(models, [row.path for row in self.rows()])
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The names of the models as tables show them: annotators are marked."""
+        return {model: f"{MARK}{model}" if model in self.annotators else model for model in self.results}
 
     @property
     def about_classes(self) -> list[str]:
@@ -485,7 +496,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         """The table that notebooks show."""
         first = "".join(f"<p>{escape(line)}</p>" for line in self.about_classes)
-        head = "".join(f"<th>{escape(model)}</th>" for model in self.results)
+        head = "".join(f"<th>{escape(label)}</th>" for label in self.labels.values())
         body = []
         for row in self.rows():
             values = "".join(f"<td>{score}</td>" for score in row.scores)
@@ -512,7 +523,9 @@ class Comparison:
         """The shown scores as the table of a paper."""
         from evaluation.report.paper import PaperTable
 
-        return PaperTable([*self.results], self.rows(), len({case.group for case in self.challenge.cases}), self.unit)
+        return PaperTable(
+            [*self.labels.values()], self.rows(), len({case.group for case in self.challenge.cases}), self.unit
+        )
 
     def plot(self) -> Figure:
         """Headline scores with their intervals, as a figure of matplotlib. Needs the extra ``report``."""
@@ -531,14 +544,14 @@ class Comparison:
         from evaluation.report.folders import read_nuclei
         from evaluation.report.submission import comparison_page
 
-        documents = self.details()
+        documents, labels = self.details(), self.labels
         with _objects_of(self.results) as paths:
-            nuclei = {model: read_nuclei(path, documents[model]) for model, path in paths.items()}
+            nuclei = {labels[model]: read_nuclei(path, documents[model]) for model, path in paths.items()}
         return comparison_page(
-            documents,
+            {labels[model]: document for model, document in documents.items()},
             leaderboard_document(self.board) if ranking and self.board else None,
             nuclei,
-            self.scenes,
+            {labels[model]: scenes for model, scenes in self.scenes.items()},
             title=self.challenge.name,
             about_classes=self.about_classes,
             differences=differences_table(self.differences, self.unit) if self.differences else None,
@@ -591,6 +604,7 @@ def comparison_of(
     notes: Sequence[str] = (),
     findings: Sequence[Finding] = (),
     scenes: Mapping[str, Mapping[str, Scene]] | None = None,
+    annotators: Sequence[str] = (),
 ) -> Comparison:
     """The results of models, and their ranking if there are several, by the rules of the first party.
 
@@ -600,7 +614,10 @@ def comparison_of(
     reported = [*findings, *(_of_model(one, model, results) for model in results for one in results[model].findings)]
     if any(finding.code == "not-paired" for finding in findings):
         reported = [finding for finding in reported if finding.code != "missing-case-worst"]  # the same in other words
-    return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(reported)), apart, scenes or {})
+    if unknown := [name for name in annotators if name not in results]:
+        raise ValueError(f"annotators: {unknown[0]!r} is no prediction; expected {listed(results)}")
+    told = tuple(dict.fromkeys(reported))
+    return Comparison(dict(results), tuple(notes), told, apart, scenes or {}, tuple(annotators))
 
 
 @contextmanager

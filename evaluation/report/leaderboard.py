@@ -17,13 +17,12 @@ from evaluation.report.figures import BOX_FROM, difference_figure, series_colour
 from evaluation.report.plots import FEWEST_TEAMS, correlation_figure, scatter_section
 from evaluation.report.reasons import columns_lost, standing_in_words
 from evaluation.report.result import ResultDocuments
-from evaluation.report.skills import main_of, team_tables
+from evaluation.report.skills import MARK, main_of, team_tables
 from evaluation.report.studies import answer_text, rule_section, unranked_table
 
 RANKS_UP_TO, BOXES_UP_TO = 40, 20  # teams in a plot
 PAIRS_IN_A_TABLE = 40  # in a table
 TABLE_OF_TEAMS = "teams of leaderboard.json"
-MARK = "○ "
 NOT_RANKED = "“○”: shown and not ranked; it is in nobody's ranks and tests."
 COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank"}
 NO_TEST = {

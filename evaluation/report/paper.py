@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluation.files.results.documents import csv_table
-from evaluation.report.skills import COMPARED, SkillRow
+from evaluation.report.skills import COMPARED, MARK, SkillRow
 
 _OF_TEX = str.maketrans(
     {
@@ -70,14 +70,14 @@ class PaperTable:
         )
 
     def _cells(self, escaped: Callable[[str], str], bold: str) -> list[list[str]]:
-        everybody = range(len(self.models))
-        best = [row.best(everybody) for row in self.rows]
+        models = [index for index, model in enumerate(self.models) if not model.startswith(MARK)]
+        best = [row.best(models) for row in self.rows]
         lines = []
         for index, model in enumerate(self.models):
             line = [escaped("".join(sign if sign.isprintable() else "?" for sign in model))]
             for row, of_row in zip(self.rows, best, strict=True):
                 text = "–" if row.scores[index].value is None else row.scores[index].text()
-                is_best = of_row is not None and row.scores[index].value == of_row
+                is_best = index in models and of_row is not None and row.scores[index].value == of_row
                 line.append(bold.format(text) if is_best else text)
             lines.append(line)
         return lines

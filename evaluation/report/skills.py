@@ -145,6 +145,7 @@ def _about_distances(rows: Sequence[SkillRow]) -> str:
     return NOTE_ON_DISTANCES if any(row.path == "segmentation.hausdorff_px" for row in rows) else ""
 
 
+MARK = "○ "  # before an entry that is shown beside others, and not one of them
 UNBOUNDED = ("curves.froc", "counting.r2")  # not in 0…1
 
 
@@ -164,7 +165,8 @@ def side_by_side(
     paths = [row.path for row in rows]
     names = paths if "" not in skills else [COMPARED[path] for path in paths]
     aggregations = [aggregation for _, aggregation in columns.values()]
-    alike = [index for index, name in enumerate(aggregations) if name == aggregations[0]]
+    is_marked = [label.startswith(MARK) for label in columns]
+    alike = [at for at, name in enumerate(aggregations) if name == aggregations[0] and not is_marked[at]]
     table: list[list[Value]] = []
     for row, name in zip(rows, names, strict=True):
         is_bar, best, cells = row.arrow == "↑" and row.path not in UNBOUNDED, row.best(alike), list[Value]()
@@ -175,6 +177,7 @@ def side_by_side(
         table.append([f"{name} {row.arrow}", *cells])
     notes = ["↑: higher is better, ↓: lower is better."]
     notes += ["✓: the best."] if len(alike) > 1 else []
+    notes += ["○: shown beside, as a second annotation or a baseline; never the best."] if any(is_marked) else []
     notes += ["In brackets: the interval."] if any(score.ends for row in rows for score in row.scores) else []
     whys = dict.fromkeys(score.why for row in rows for score in row.scores if score.value is None and score.why)
     notes += [f"{why.replace('-', ' ').capitalize()}: {reason_in_words(why)}." for why in whys]
@@ -187,7 +190,7 @@ def side_by_side(
 def teams_table(document: Document, results: Mapping[str, Document]) -> Table:
     """The first teams of a leaderboard with a result, side by side; entries that are not ranked are marked."""
     names = {team["name"]: team["name"] for team in document["teams"]}
-    names |= {entry["name"]: f"○ {entry['name']}" for entry in document["shown"]}
+    names |= {entry["name"]: f"{MARK}{entry['name']}" for entry in document["shown"]}
     known = {label: ResultDocuments(results[name]) for name, label in names.items() if name in results}
     main = main_of(document, next(iter(known.values())))
     which = f"The first {SIDE_BY_SIDE} of {len(known):,} teams" if len(known) > SIDE_BY_SIDE else "All teams"
@@ -259,7 +262,7 @@ def team_tables(document: Document, results: Mapping[str, Document]) -> list[Tab
     teams = [(team["name"], ResultDocuments(results[team["name"]])) for team in every if team["name"] in results]
     if not teams:
         return []
-    marked = {team["name"]: f"○ {team['name']}" for team in document.get("shown", ())}
+    marked = {team["name"]: f"{MARK}{team['name']}" for team in document.get("shown", ())}
     main = main_of(document, teams[0][1])
     rows = skill_rows([(result, main) for _, result in teams])
 
