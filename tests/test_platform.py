@@ -280,6 +280,10 @@ def test_the_example_algorithm_reads_its_input_and_its_output_is_scored(kind: st
     challenge = write_kit_and_inputs(demo, tmp_path, kind)
     program = tmp_path / ALGORITHM / "inference.py"
 
+    if kind == "Image":  # a socket that existed before may have another path than its slug
+        for given in (tmp_path / "inputs").iterdir():
+            (given / "images" / "he-image").rename(given / "images" / "scan")
+
     def run_here(given: Path, output: Path) -> None:
         subprocess.run([sys.executable, "-W", "error", program, given, output], check=True)
 
