@@ -53,7 +53,7 @@ METRIC_NAMES: Mapping[str, str] = {
     "mean_absolute_error": "mean absolute error of counts",
 }
 # Families whose metrics have names of their own; of all others the family is named.
-FAMILIAR = ("classification", "segmentation", "panoptic", "counting", "curves", "thresholds", "distances")
+FAMILIAR = ("classification", "segmentation", "panoptic", "counting", "curves", "thresholds")
 OF_DETECTION = ("f1", "precision", "recall")  # that classification has as well
 ALL_AGGREGATIONS = ("pooled", "group_mean", "case_mean", "stratum_mean", "worst_group", "worst_stratum")
 
@@ -140,7 +140,6 @@ _SUBTASKS: Mapping[str, str] = {  # of families; of others the family itself
     "covered": "segmentation",
     "overall": "segmentation",
     "overlap": "segmentation",
-    "distances": "segmentation",
 }
 
 

@@ -165,7 +165,7 @@ def look(
 
 
 def _regions_among(files: Sequence[SourceFile]) -> dict[str, str]:
-    """Files of regions of the tissue by their names: ``a_tissue`` if there is an ``a_nuclei``."""
+    """Files of regions of the tissue by their names: "a_tissue" if there is an "a_nuclei"."""
     stems = {one.name: bare_parts(one.name)[-1].casefold() for one in files}
     nuclei = {stem.removesuffix("_nuclei") for stem in stems.values() if stem.endswith("_nuclei")}
     regions = [name for name, stem in stems.items() if OF_REGIONS.search(stem) and OF_REGIONS.sub("", stem) in nuclei]

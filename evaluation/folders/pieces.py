@@ -371,7 +371,7 @@ def _picture_words(array: Array | None) -> str:
 
 
 def _beside_masks(images: Sequence[SourceFile]) -> dict[str, str]:
-    """Pictures by their partners: ``a`` beside ``a_cp_masks``, ``a_img`` beside ``a_masks``."""
+    """Pictures by their partners: "a" beside "a_cp_masks", "a_img" beside "a_masks"."""
     by_image: dict[tuple[str, ...], list[SourceFile]] = {}
     for one in images:
         *folders, stem = bare_parts(one.name)

@@ -36,7 +36,7 @@ class _Split(NamedTuple):
 
 
 def _class_behind(words: _Words) -> _Split:
-    """Split ``A_lymphocytes`` into image and class."""
+    """Split "A_lymphocytes" into image and class."""
     case, _, name = words[-1].rpartition("_")
     return _Split((*words[:-1], case), name) if case else _Split(words, "")
 

@@ -47,7 +47,7 @@ class ExecutorPool(Pool):
         future.add_done_callback(lambda _: self.done.put(number))
 
     def received(self) -> list[Answer]:
-        watch = getattr(self.executor, "watch", None)  # of a cluster: cluster.py
+        watch = getattr(self.executor, "watch", None)  # of a cluster
         try:
             number = self.done.get(timeout=WATCH_SECONDS)
         except Empty:

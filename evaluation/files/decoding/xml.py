@@ -1,7 +1,7 @@
 """XML from strangers: the parser is fed piece by piece, keeps nothing but numbers, and refuses every declaration.
 
 The parser is expat itself. Files may be compressed with gzip. Coordinates are attributes of many equal elements
-("vertices"): those that are written alike are taken out before (``plain_vertices``), the texts of others are collected
+("vertices"): those that are written alike are taken out before (``PlainVertices``), the texts of others are collected
 and become numbers piece by piece.
 """
 

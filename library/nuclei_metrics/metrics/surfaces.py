@@ -103,7 +103,7 @@ def length_within(reference: Contours, prediction: Contours, tolerance_px: Float
 
     ``(length of the pieces of P within tau of Q + of Q within tau of P) / (length of P + length of Q)``: distances are
     those between the corners of pixels at which the pieces are (``contours_of``). Nikolov et al., J. Med. Internet Res.
-    23(7), 2021; as ``compute_surface_dice_at_tolerance`` of surface-distance with a spacing of 1. Pieces are counted in
+    23(7), 2021; as compute_surface_dice_at_tolerance of surface-distance with a spacing of 1. Pieces are counted in
     whole numbers, so that no order changes a digit. ``tolerance_px`` is the tau of each pair.
     """
     pieces = np.zeros((2, 2, len(tolerance_px)), np.int64)  # within, all; straight, diagonal
