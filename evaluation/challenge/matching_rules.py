@@ -1,6 +1,6 @@
 """The matching rules of challenge.toml, one record each: its parameters, its call and its words.
 
-The algorithms are in ``nuclei_metrics.matching``, one file each, which is imported when a rule is first applied: scipy
+The algorithms are in ``nuclei_metrics.matching``, which is imported when a rule is first applied: scipy
 takes half a second, and most commands match nothing. ``docs/development.md`` states how to add a rule.
 """
 

@@ -6,8 +6,8 @@
     measure   pairs -> counts and distances                                measure_cases
     score     counts of all cases -> scores of the data set                summarise
 
-Faults come back as data from every case, so that a submission is reported the fault at once. Which process
-works on which cases, how many of them and when, is left to ``execution``: what is yielded here is work for others.
+Faults come back as data from every case, so that all faults of a submission are reported at once. Which process
+works on which cases, how many of them and when, is left to ``workers``: what is yielded here is work for others.
 """
 
 from __future__ import annotations
