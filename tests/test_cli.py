@@ -117,7 +117,7 @@ def test_a_missing_case_counts_as_the_challenge_says(made, tmp_path, submission)
     assert done.returncode == 0
     missing = json.loads((tmp_path / "worst" / "details.json").read_text())
     assert missing["cases"]["P1_1"]["submitted"] is False
-    assert missing["groups"]["P1"]["rules"]["iou_above"]["counts"]["true_positives"] == 0
+    assert missing["cases"]["P1_1"]["rules"]["iou_above"]["counts"]["true_positives"] == 0
     challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
     with (challenge / "challenge.toml").open("a") as toml:
         toml.write('[submission]\nmissing_case = "reject"\n')

@@ -16,12 +16,12 @@ import pytest
 
 from benchmarks.label_maps import draw_label_maps
 from benchmarks.synthesis import Mistakes, seeded
-from evaluation import Challenge, ChallengeBroken, Instances, Result, instances_from_labels, score_instances
+from evaluation import Challenge, Instances, Result, instances_from_labels, score_instances
 from evaluation.challenge import MATCHING_RULES
-from evaluation.findings import Finding
 from evaluation.scoring.error_costs import HEADLINES, CaseErrors, count_error_kinds, error_costs
 from evaluation.scoring.match import match_case, sort_case
 from evaluation.scoring.measure import measure_cases
+from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.metrics.counts import KINDS
 from nuclei_metrics.model import Region
@@ -165,7 +165,7 @@ def test_where_a_rule_cannot_ignore_classes_no_nucleus_is_misnamed(monkeypatch):
     def refuse(self, sides):
         if self.class_aware:
             return match(self, sides)
-        raise ChallengeBroken(Finding("too-large", "case 'a'", "too many pairs", "fewer"))
+        raise TooManyPairs("pairs", 2, 1, by_reference=False)
 
     monkeypatch.setattr(rule, "match", refuse)
     challenge = challenge_of(rule={**IOU_RULE, "class_aware": True})

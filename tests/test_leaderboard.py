@@ -118,7 +118,8 @@ def test_friedman_is_that_of_scipy_on_the_groups_of_details_json(first_board: Pa
     document = document_of(first_board / "out")
     found, samples = document["columns"][0]["significance"], []
     for team in document["teams"]:
-        groups = json.loads((first_board / f"out/results/{team['name']}/details.json").read_text())["groups"]
+        details = first_board / f"out/results/{team['name']}/details.json"
+        groups = stored.read_details(details, where="details")["groups"]
         samples.append([groups[name]["rules"]["iou_above"]["scores"]["detection"]["f1"] for name in sorted(groups)])
     assert found["friedman"]["statistic"] == pytest.approx(friedmanchisquare(*samples).statistic, abs=1e-6)
     assert (found["friedman"]["distribution"], found["units"]) == ("exact", 4)

@@ -122,7 +122,7 @@ def test_downloaded_files_at_any_depth_are_ranked_by_their_means(made, copied, t
             assert rank(tmp_path, *arguments, folder, "--set", setting)[0] == 2
 
 
-def edited(path: Path, *keys: str, value: Any = None) -> None:
+def edited(path: Path, *keys: str | int, value: Any = None) -> None:
     """A JSON file with another value at a place; None: without it."""
     document = json.loads(path.read_text())
     inner = document
@@ -141,8 +141,8 @@ def with_an_odd_number(place: str, value: Any) -> Any:
     def change(folder: Path) -> None:
         metrics, details = folder / "namer/metrics.json", folder / "namer/details.json"
         if place == "groups of details.json":
-            for rule in json.loads(details.read_text())["groups"]["P2"]["rules"]:
-                edited(details, "groups", "P2", "rules", rule, "scores", "detection", "f1", value=value)
+            for rule, paths in json.loads(details.read_text())["score_paths"].items():
+                edited(details, "groups", "P2", "rules", rule, "scores", paths.index("detection.f1"), value=value)
         elif place == "metrics in details.json":  # as the platform keeps them
             edited(details, "metrics", value=json.loads(metrics.read_text()))
             edited(details, "metrics", *F1, value=value)

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from evaluation import score_submission
 from evaluation.board.board import rank_folder, rank_result
 from evaluation.board.document import leaderboard_document
-from evaluation.board.stored import read_metrics
+from evaluation.board.stored import read_details, read_metrics
 from evaluation.board.teams import ResultFolder
 from evaluation.challenge import Challenge
 from evaluation.commands.look import explain
@@ -31,6 +31,7 @@ from evaluation.files.results.documents import (
     DetailsFile,
     LeaderboardFile,
     MetricsFile,
+    as_json,
     cell_text,
     cell_texts,
     number_texts,
@@ -272,6 +273,19 @@ def test_results_and_boards_have_the_published_forms_and_say_their_version(resul
     assert read.challenge.ranking_hash == metrics.challenge.ranking_hash == challenge.ranking_hash != challenge.hash
 
 
+def test_details_are_read_as_the_nested_tables_that_they_were_written_from(results: Path, tmp_path: Path) -> None:
+    of_one = score_submission(FROZEN / "challenge", FROZEN / "submissions/finder")
+    assert read_details(results / "finder/details.json", where="details") == json.loads(as_json(of_one.details))
+    written = json.loads((results / "finder/details.json").read_text())
+    alone = [name for name, of_group in written["groups"].items() if len(of_group["cases"]) == 1]
+    assert alone == [name for name, of_group in written["groups"].items() if "rules" not in of_group] != []
+    for change in (lambda of: of["score_paths"].clear(), lambda of: of["cases"].clear()):
+        change(document := json.loads(json.dumps(written)))
+        (tmp_path / "details.json").write_text(json.dumps(document))
+        with pytest.raises(InputFault, match="a score without a path, or a patient without cases"):
+            read_details(tmp_path / "details.json", where="details")
+
+
 def test_another_ranking_has_another_hash_of_its_own_and_the_same_hash_of_the_rules(results: Path) -> None:
     challenge = Challenge.load(FROZEN / "challenge")
     board = rank_folder(FROZEN / "challenge", ResultFolder(results), {"ties": "average"})
@@ -297,7 +311,7 @@ def test_results_of_other_cases_or_rules_are_refused(results: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("file, keys", [
     ("metrics.json", {"challenge", "software", "undefined"}),
-    ("details.json", {"challenge", "software", "classes", "findings", "cases", "groups", "pooled", "means"}),
+    ("details.json", {"challenge", "software", "classes", "findings", "cases", "groups", "pooled", "score_paths"}),
     ("leaderboard.json", {"challenge", "software", "ranking", "teams", "not_ranked"}),
     ("challenge.toml", {"format_version", "name", "classes", "reference", "submission", "metrics", "aggregation"}),
 ])  # fmt: skip
@@ -312,5 +326,5 @@ def test_details_say_what_the_system_lacks_to_confine_decoders(monkeypatch: pyte
     for missing in ([], ["Landlock", "seccomp"]):
         monkeypatch.setattr("evaluation.files.results.documents.missing_here", lambda missing=missing: missing)
         result = score_submission(FROZEN / "challenge", FROZEN / "submissions/finder")
-        details = DetailsFile.model_validate(result.details)
+        details = DetailsFile.model_validate_json(result.texts()["details.json"])
         assert (details.software.unconfined, "unconfined" in result.metrics["software"]) == (missing, False)

@@ -17,7 +17,13 @@ from pydantic import BaseModel, ValidationError
 from evaluation.challenge import LimitRules
 from evaluation.files.decoding.csv import Table, read_table
 from evaluation.files.decoding.json import check_keys, read_json, read_whole_text, resting_collector
-from evaluation.files.results.documents import DetailsFile, LeaderboardFile, MetricsFile, ReferenceFile
+from evaluation.files.results.documents import (
+    DetailsFile,
+    LeaderboardFile,
+    MetricsFile,
+    ReferenceFile,
+    expanded_details,
+)
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
 from nuclei_metrics.model import Bool
@@ -83,8 +89,13 @@ def _why_refused(error: OSError | ValueError | RecursionError) -> str:
 
 
 def read_details(path: Path, *, where: str) -> dict[str, Any]:
-    """Read a details.json, as ``read_document`` does."""
-    return read_document(path, DetailsFile, where=where)
+    """Read a details.json, as ``read_document`` does, with scores as nested tables."""
+    document = read_document(path, DetailsFile, where=where)
+    try:
+        return expanded_details(document)
+    except (KeyError, IndexError):
+        got = "a score without a path, or a patient without cases"
+        raise refused("not-metrics", where, wording="not-our-form", got=got, name=path.name) from None
 
 
 def read_board(path: Path) -> dict[str, Any]:

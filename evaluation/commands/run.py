@@ -158,7 +158,7 @@ def _show_summary(challenge: Path, submission: Path, result: Result) -> None:
     title = f"{result.challenge.name}, {f'matched by {rule}' if result.challenge.matching.rules else 'counted'}"
     if result.intervals and (confidence := result.challenge.confidence):
         title += f", {100 * confidence.level:g} % intervals"
-    read = ResultDocuments(result.metrics, result.details)
+    read = ResultDocuments(result.metrics, result.written_details)  # no score of a case or patient is shown
     screen.show_block(
         side_by_side(title, {WORDS_OF_AGGREGATIONS[name]: (read, name) for name in read.aggregations}, SKILLS)
     )

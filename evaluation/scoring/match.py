@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from nuclei_metrics.model.instances import join_instances
 
 MANY = 20  # nuclei that do not lie in one corner by chance
 _RUNS_OF_SMALL_CASES = 1 << 15
+_RUNS_LOOKED_AT_TOGETHER = 1 << 17
 _TWINS_OF_NUCLEI = 0.05  # share of the nuclei: up to here twins are told only if some are equal
 LOOKED_AT = 64  # shared rows, or close points, for each run or point: a nucleus that is there 64 times is counted
 
@@ -200,11 +202,18 @@ def sort_case(challenge: Challenge, case: MatchedCase, rule: MatchingRule) -> Er
     reference, prediction, matches = case.reference.instances, case.prediction, case.matches[rule.name]
     misnamed = None
     if rule.class_aware and len(matches) < min(len(reference), len(prediction)):
-        blind = rule.model_copy(update={"class_aware": False})
-        sides = Sides(case.case, case.table, reference, prediction, challenge.metrics.boundary)
-        with suppress(InputFault, ChallengeBroken):  # too many pairs if classes are ignored: none is misnamed
-            misnamed = blind.match(sides)
+        misnamed = match_any_class(challenge, rule, case.case, (case.table, reference, prediction))
     return sort_errors(reference, prediction, case.overlaps, matches, misnamed=misnamed)
+
+
+def match_any_class(
+    challenge: Challenge, rule: MatchingRule, case: Case, sides: tuple[OverlapTable, Instances, Instances]
+) -> Matches | None:
+    """Return the pairs of a case under a rule that ignores classes then; None if that were too many."""
+    blind = rule.model_copy(update={"class_aware": False})
+    with suppress(TooManyPairs):
+        return blind.match(Sides(case, *sides, challenge.metrics.boundary))
+    return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -321,8 +330,12 @@ class SeenNuclei:
     reach: float = 0
 
 
-def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: int, outside: int = 0) -> SeenNuclei:
+def see_nuclei(
+    challenge: Challenge, case: Case, prediction: Instances, nuclei: int, outside: int = 0, *, reaches: bool = True
+) -> SeenNuclei:
     """Count the predicted nuclei of a case, for findings about the whole submission.
+
+    reaches  whether the reach is computed; otherwise ``reach_of_images`` may do that for many cases
 
     Where own duplicates change no score, they are not counted if so many overlap that it would take long.
     Otherwise raises InputFault for too many.
@@ -337,8 +350,25 @@ def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: 
             raise
         twins = np.empty(0, np.int64)
     copies = count_copies(prediction, twins) if len(twins) else 0
-    reach = np.nanmax(prediction.centroids_yx() / case.shape_yx, initial=0)
-    return SeenNuclei(case.name, nuclei, outside, len(twins), copies, prediction.point_yx is not None, float(reach))
+    (reach,) = reach_of_images([prediction]) if reaches else [0.0]
+    return SeenNuclei(case.name, nuclei, outside, len(twins), copies, prediction.point_yx is not None, reach)
+
+
+def reach_of_images(images: Sequence[Instances]) -> list[float]:
+    """Return the share of each image that its centroids reach into from the upper left corner, in x or y."""
+    if len(images) > 1 and any(image.point_yx is not None for image in images):
+        return [reach for image in images for reach in reach_of_images([image])]
+    if not images:
+        return []
+    joined, shapes_yx = join_images(images), np.array([image.shape_yx for image in images])
+    size = np.array([len(image) for image in images])
+    of_case = np.repeat(np.arange(len(images)), size)
+    tops = np.cumsum(shapes_yx[:, 0]) - shapes_yx[:, 0]
+    shares = np.fmax(*(joined.centroids_yx(tops[of_case]) / shapes_yx[of_case]).T)
+    reach, some = np.zeros(len(images)), np.flatnonzero(size)
+    if len(some):
+        reach[some] = np.fmax(0, np.fmax.reduceat(shares, (np.cumsum(size) - size)[some]))
+    return [float(share) for share in reach]
 
 
 def suspicious_content(cases: Sequence[SeenNuclei]) -> list[Finding]:
@@ -374,6 +404,26 @@ def implausible_labels(instances: Instances, rules: FormatRules | None, where: s
         wording, some = "8-bits" if end_in_8_bits(ids) else "", len(scattered)
         findings.append(fault("scattered-id", where, wording=wording, scattered=some, nuclei=len(ids), named=named))
     return findings
+
+
+def suspect_labels(images: Sequence[Instances]) -> list[bool]:
+    """Return of which images ``implausible_labels`` may warn; small images are looked at together."""
+    suspect = [len(image.run_start) > _RUNS_OF_SMALL_CASES for image in images]
+    small = [index for index, image in enumerate(images) if 0 < len(image.run_start) <= _RUNS_OF_SMALL_CASES]
+    runs = np.cumsum([0, *(len(images[index].run_start) for index in small)]) // _RUNS_LOOKED_AT_TOGETHER
+    for first, last in pairwise([0, *(np.flatnonzero(np.diff(runs[:-1])) + 1).tolist(), len(small)]):
+        together = [images[index] for index in small[first:last]]
+        if not together:
+            continue
+        joined, bound = join_images(together), np.cumsum([0, *map(len, together)])
+        pixels, areas = np.array([math.prod(image.shape_yx) for image in together]), joined.areas_px()
+        has_large = 2 * np.maximum.reduceat(areas, bound[:-1]) > pixels
+        shares_all = (np.diff(bound) == 2) & (np.add.reduceat(areas, bound[:-1]) == pixels)
+        is_suspect = has_large | shares_all
+        is_suspect[np.searchsorted(bound, scattered_instances(joined), "right") - 1] = True
+        for index in np.flatnonzero(is_suspect).tolist():
+            suspect[small[first + index]] = True
+    return suspect
 
 
 def end_in_8_bits(ids: Iterable[object]) -> bool:

@@ -7,20 +7,22 @@ and published faults.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from evaluation.challenge import COUNTED, Challenge
+from evaluation.challenge.matching_rules import MatchingRule
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.scoring.match import MatchedCase, sort_case
+from evaluation.scoring.match import MatchedCase, match_any_class
 from evaluation.scoring.shapes import measure_shapes
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.matching.nearest import nearest_candidates
-from nuclei_metrics.measure import MatchedImage, MeasuredImage, measure_images
+from nuclei_metrics.measure import INSTANCES_AT_ONCE, MatchedImage, MeasuredImage, measure_images
+from nuclei_metrics.metrics.counts import ErrorKinds, JoinedCases, join_cases, sort_errors
 from nuclei_metrics.model import Instances, Int64, MatchCounts, Matches
 from nuclei_metrics.model.counts import CaseResult, ObjectList, PredictionList
 
@@ -39,7 +41,8 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
         measured = measure_images(images, challenge.metric_choice(), border=border, points=points)
     except TooManyPairs as error:
         raise _too_costly(matched[error.image or 0]) from error
-    return [_result_of(challenge, case, of_case) for case, of_case in zip(matched, measured, strict=True)]
+    lists = _list_objects(challenge, matched)
+    return [_result_of(challenge, *of_case) for of_case in zip(matched, measured, lists, strict=True)]
 
 
 def _matched_image(challenge: Challenge, case: MatchedCase) -> MatchedImage:
@@ -61,7 +64,9 @@ def _too_costly(case: MatchedCase) -> InputFault:
     return refused("case-too-costly", where, wording="too-many-distant", predictions=len(case.prediction))
 
 
-def _result_of(challenge: Challenge, case: MatchedCase, measured: MeasuredImage) -> CaseResult:
+def _result_of(
+    challenge: Challenge, case: MatchedCase, measured: MeasuredImage, objects: tuple[ObjectList, ObjectList]
+) -> CaseResult:
     """Return the counts of a case with its lists of nuclei and, if the challenge asks for them, published faults."""
     reference, prediction = case.reference.instances, case.prediction
     counts = dict(measured.counts)
@@ -72,35 +77,83 @@ def _result_of(challenge: Challenge, case: MatchedCase, measured: MeasuredImage)
         }
     if challenge.are_counts:
         counts[COUNTED] = _nothing_paired(case, len(challenge.classes))
-
-    kinds = {rule.name: sort_case(challenge, case, rule) for rule in challenge.matching.rules}
-
-    def object_list(side: Literal["reference", "prediction"], own: Instances, other: Instances) -> ObjectList:
-        swapped = side == "prediction"
-        near = nearest_candidates(case.overlaps, own, other, swapped=swapped)
-        return ObjectList(
-            own.source_id,
-            own.class_id,
-            case.table.prediction_area_px if swapped else case.table.reference_area_px,
-            shapes=measure_shapes(own) if challenge.metrics.shapes else {},
-            centroid_yx=own.centroids_yx(),
-            nearest=near.index,
-            nearest_iou=near.iou,
-            nearest_px=near.distance_px,
-            kinds={name: getattr(of_rule, side) for name, of_rule in kinds.items()},
-        )
-
     return CaseResult(
         case=case.case,
         missing=case.submitted is None,
-        reference=object_list("reference", reference, prediction),
-        prediction=object_list("prediction", prediction, reference),
+        reference=objects[0],
+        prediction=objects[1],
         ignored_predictions=(case.submitted or 0) - len(prediction),
         matches=case.matches,
         counts=counts,
         shared=measured.shared,
         rasterisation=case.reference.report,
     )
+
+
+def _list_objects(challenge: Challenge, matched: Sequence[MatchedCase]) -> Iterator[tuple[ObjectList, ObjectList]]:
+    """Yield the lists of nuclei of both sides of each case; those of small cases are made together."""
+    batch: list[MatchedCase] = []
+    held = 0
+    for case in matched:
+        sides = case.reference.instances, case.prediction
+        size = INSTANCES_AT_ONCE if any(side.point_yx is not None for side in sides) else sum(map(len, sides))
+        if batch and held + size > INSTANCES_AT_ONCE:
+            yield from _list_together(challenge, batch)
+            batch, held = [], 0
+        batch.append(case)
+        held += size
+    if batch:
+        yield from _list_together(challenge, batch)
+
+
+def _list_together(challenge: Challenge, matched: Sequence[MatchedCase]) -> Iterator[tuple[ObjectList, ObjectList]]:
+    """``_list_objects`` of at least one case, all as one image; points alone."""
+    cases = join_cases([(case.reference.instances, case.prediction, case.overlaps) for case in matched])
+    kinds = {rule.name: _sort_nuclei(challenge, matched, cases, rule) for rule in challenge.matching.rules}
+    sides: tuple[Literal["reference"], Literal["prediction"]] = ("reference", "prediction")
+    bounds = cases.reference_bound.tolist(), cases.prediction_bound.tolist()
+    near = nearest_candidates(cases), nearest_candidates(cases, swapped=True)
+    centroids = cases.centroids_yx()
+    for number, case in enumerate(matched):
+        own = case.reference.instances, case.prediction
+        areas = case.table.reference_area_px, case.table.prediction_area_px
+        lists = []
+        for side in (0, 1):
+            part, first_other = slice(*bounds[side][number : number + 2]), bounds[1 - side][number]
+            nearest = near[side].index[part]
+            lists.append(
+                ObjectList(
+                    own[side].source_id,
+                    own[side].class_id,
+                    areas[side],
+                    shapes=measure_shapes(own[side]) if challenge.metrics.shapes else {},
+                    centroid_yx=centroids[side][part],
+                    nearest=np.where(nearest < 0, -1, nearest - first_other),
+                    nearest_iou=near[side].iou[part],
+                    nearest_px=near[side].distance_px[part],
+                    kinds={name: getattr(of_rule, sides[side])[part] for name, of_rule in kinds.items()},
+                )
+            )
+        yield lists[0], lists[1]
+
+
+def _sort_nuclei(
+    challenge: Challenge, matched: Sequence[MatchedCase], cases: JoinedCases, rule: MatchingRule
+) -> ErrorKinds:
+    """Return the kind of every nucleus of joined cases under a matching rule, as ``sort_case`` does of each."""
+    misnamed = None
+    if rule.class_aware and rule.is_by_pixels:
+        takers = cases.join_tables([case.table for case in matched])
+        misnamed = match_any_class(challenge, rule, matched[0].case, (takers, cases.reference, cases.prediction))
+    if rule.class_aware and misnamed is None:
+        none = Matches(*np.empty((4, 0), np.int32))
+        of_cases = [
+            match_any_class(challenge, rule, case.case, (case.table, case.reference.instances, case.prediction))
+            for case in matched
+        ]
+        misnamed = cases.join_matches([none if of_case is None else of_case for of_case in of_cases])
+    matches = cases.join_matches([case.matches[rule.name] for case in matched])
+    return sort_errors(cases.reference, cases.prediction, cases.table, matches, misnamed=misnamed)
 
 
 def _nothing_paired(case: MatchedCase, classes: int) -> MatchCounts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import stat
@@ -34,7 +35,7 @@ from evaluation.files.formats import (
 from evaluation.files.submission import CaseFile, SubmissionFiles
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.scoring.match import SeenNuclei, implausible_labels, see_nuclei
+from evaluation.scoring.match import SeenNuclei, implausible_labels, reach_of_images, see_nuclei, suspect_labels
 from nuclei_metrics.instances.plausible import outlines_around_others, select_outlines
 from nuclei_metrics.instances.prepare import PreparedReference, convert_parts, prepare_reference
 from nuclei_metrics.instances.runs import empty_region, instances_from_label_image, select_instances
@@ -46,6 +47,7 @@ SUFFIX_LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imag
 # Read by scipy.io, HDF5 and SimpleITK.
 MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd")
 _TOGETHER = MOST_FILES, 1 << 23, 1 << 24  # files, their pixels and bytes: as many are decoded with one request
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 SLOW_FILES = 3  # of a submission that take too long to be decoded; then nothing more of it is decoded
 # Processor time for all files of a submission: of each image of so many px or more, and at least for all.
 SECONDS_OF_IMAGE, PIXELS_OF_IMAGE, LEAST_SECONDS = 10, 1_000_000, 100
@@ -92,7 +94,7 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
 
     def open_reference(name: str) -> BinaryIO:
         try:
-            return (folder / name).open("rb")
+            return open(f"{folder}/{name}", "rb")  # noqa: PTH123, of thousands of files: a Path costs more than this
         except OSError as error:
             raise _unreadable_file(name, error) from None
 
@@ -286,19 +288,20 @@ class ReadPrediction:
     class_counts      nuclei of each class, int64 (C,), if its file contains nothing but their numbers; then there are
                       no
                       instances. None: they are counted from the instances
+    is_looked_at      signs that labels are no nuclei are among the warnings
     """
 
     instances: Instances
     findings: tuple[Finding, ...]
     seen: SeenNuclei
     class_counts: Int64 | None = None
+    is_looked_at: bool = True
 
 
 def begin_predictions(
     challenge: Challenge, files: SubmissionFiles, inputs: Sequence[tuple[Case, Annotations | Sequence[CaseFile] | None]]
-) -> Generator[list[BegunFile]]:
-    """Yield the files of each case, whose decoding has begun: those of small cases together, otherwise the first
-    one."""
+) -> Generator[list[list[BegunFile]]]:
+    """Yield the files of some cases, whose decoding has begun: all files of small cases, the first of a large one."""
     prepare_decoders(challenge)
     side = submission_side(challenge, files)
     cases = [(case, () if content is None or isinstance(content, Annotations) else content) for case, content in inputs]
@@ -306,7 +309,7 @@ def begin_predictions(
         several = len(group) > 1
         begun = _begin_files(side, [(case, of_case if several else of_case[:1]) for case, of_case in group])
         try:
-            yield from begun
+            yield begun
         finally:
             for file in chain.from_iterable(begun):
                 file.drop()
@@ -336,10 +339,13 @@ def read_prediction(
     content: Annotations | Sequence[CaseFile],
     begun: Sequence[BegunFile] = (),
     side: Side | None = None,
+    *,
+    looks: bool = True,
 ) -> ReadPrediction:
     """The predicted instances of a case, from its files or from what shared files say of it.
 
     begun   the first of its files, which are being decoded already
+    looks   whether signs that labels are no nuclei are looked for; otherwise ``look_together`` may do that
 
     Raises InputFault with all faults.
     """
@@ -358,12 +364,29 @@ def read_prediction(
     outside = max(converted.outside, nuclei - len(converted.instances))  # outlines may have got their nearest pixel
     findings = [*content_read.findings, *regions, *outside_image(outside, nuclei, case, where)]
     instances = converted.instances
-    findings += implausible_labels(instances, side.rules, where)
+    looks = looks or converted.ignored_before > 0
+    if looks:
+        findings += implausible_labels(instances, side.rules, where)
     if converted.ignored_before:
         names = challenge.reference.ignore.classes
         findings.append(fault("not-scored", where, number=converted.ignored_before, nuclei=nuclei, names=names))
         instances = select_instances(instances, instances.class_id >= 0)
-    return ReadPrediction(instances, tuple(findings), see_nuclei(challenge, case, instances, nuclei, outside))
+    seen = see_nuclei(challenge, case, instances, nuclei, outside, reaches=looks)
+    return ReadPrediction(instances, tuple(findings), seen, is_looked_at=looks)
+
+
+def look_together(challenge: Challenge, read: Sequence[tuple[Case, ReadPrediction]]) -> list[ReadPrediction]:
+    """Look for signs that labels are no nuclei in predictions that were read without; small images together."""
+    looked_at = [prediction for _, prediction in read]
+    waiting = [index for index, prediction in enumerate(looked_at) if not prediction.is_looked_at]
+    images = [looked_at[index].instances for index in waiting]
+    for index, is_suspect, reach in zip(waiting, suspect_labels(images), reach_of_images(images), strict=True):
+        case, prediction = read[index]
+        where, findings = f"case {quote(case.name)}", prediction.findings
+        if is_suspect:
+            findings = (*findings, *implausible_labels(prediction.instances, challenge.submission, where))
+        looked_at[index] = replace(prediction, findings=findings, seen=replace(prediction.seen, reach=reach))
+    return looked_at
 
 
 def read_reference(
@@ -374,10 +397,12 @@ def read_reference(
     side: Side | None = None,
     *,
     with_geometry_report: bool = False,
+    looks: bool = True,
 ) -> PreparedReference:
     """The reference instances of a case, from its files or from what shared files say of it. Raises InputFault.
 
     side   ``reference_side``, if known
+    looks  whether signs that labels are no nuclei are looked for
     """
     side = reference_side(challenge, folder) if side is None else side
     rules = challenge.reference
@@ -408,7 +433,7 @@ def read_reference(
         )
     _check_instances(prepared.instances, side.limits, where)
     lying_outside = outside_image(prepared.outside, prepared.annotations, case, f"reference of {where}")
-    implausible = implausible_labels(prepared.instances, rules, f"reference of {where}")
+    implausible = implausible_labels(prepared.instances, rules, f"reference of {where}") if looks else []
     return replace(prepared, findings=(*content.findings, *regions, *lying_outside, *implausible))
 
 
@@ -475,8 +500,10 @@ def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[Cas
 def _is_there(folder: Path, name: str) -> bool:
     """Return whether the reference has a file. Raises InputFault if a folder does not let us look."""
     try:
-        return (folder / name).is_file()
+        return stat.S_ISREG(os.stat(f"{folder}/{name}").st_mode)  # noqa: PTH116, as in ``reference_side``
     except OSError as error:
+        if error.errno in _NOT_THERE:
+            return False
         raise _unreadable_file(name, error) from None
 
 
@@ -632,13 +659,51 @@ store = Store()
 def kept_reference(
     challenge: Challenge, folder: Path, case: Case, rules: str, side: Side | None = None
 ) -> PreparedReference:
-    """``read_reference`` from the files of the case, as long as they have the same names, sizes, inodes and times.
+    """``kept_references`` of one case, from its own files. Raises InputFault."""
+    (reference,) = kept_references(challenge, folder, [(case, None)], rules, side)
+    if isinstance(reference, InputFault):
+        raise reference
+    return reference
 
+
+def kept_references(
+    challenge: Challenge,
+    folder: Path,
+    cases: Sequence[tuple[Case, Annotations | None]],
+    rules: str,
+    side: Side | None = None,
+) -> list[PreparedReference | InputFault]:
+    """``read_reference`` of cases, from the store as long as their files have the same names, sizes, inodes and times.
+
+    cases   each with its annotations, if a file of all cases has them
     rules   ``rules_of_references``
+
+    What is wrong with a case is returned in its place. Labels of small images are looked at together.
     """
-    files = reference_files(challenge, folder, case)
-    key = rules, str(folder), repr(case), file_states(folder, files)
-    return store.kept(key, partial(read_reference, challenge, folder, case, files, side))
+    read: list[PreparedReference | InputFault] = []
+    wheres: list[str] = []
+    for case, content in cases:
+        where = f"case {quote(case.name)}"
+        try:
+            if content is None:
+                files = reference_files(challenge, folder, case)
+                where = _where_of(case, files[0].name) if files else where
+                key = rules, str(folder), repr(case), file_states(folder, files)
+                reading = partial(read_reference, challenge, folder, case, files, side, looks=False)
+                read.append(store.kept(key, reading))
+            else:
+                read.append(read_reference(challenge, folder, case, content, side, looks=False))
+        except InputFault as error:
+            read.append(error)
+        wheres.append(where)
+    sides = [(index, of_case) for index, of_case in enumerate(read) if isinstance(of_case, PreparedReference)]
+    for (index, of_case), is_suspect in zip(
+        sides, suspect_labels([of_case.instances for _, of_case in sides]), strict=True
+    ):
+        if is_suspect:
+            signs = implausible_labels(of_case.instances, challenge.reference, f"reference of {wheres[index]}")
+            read[index] = replace(of_case, findings=(*of_case.findings, *signs))
+    return read
 
 
 def rules_of_references(challenge: Challenge) -> str:
@@ -652,7 +717,7 @@ def file_states(folder: Path, files: Sequence[CaseFile]) -> str:
     settled_ns = time.time_ns() - SETTLED_SECONDS * 1_000_000_000
     for name, class_id in ((name, file.class_id) for file in files for name in file.names):
         try:
-            state = os.lstat(folder / name)
+            state = os.lstat(f"{folder}/{name}")
         except OSError:
             return ""
         if not stat.S_ISREG(state.st_mode) or max(state.st_mtime_ns, state.st_ctime_ns) > settled_ns:

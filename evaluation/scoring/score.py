@@ -19,6 +19,7 @@ from evaluation.files.results.documents import (
     Ranks,
     as_json,
     details_document,
+    expanded_details,
     metrics_document,
     objects_csv,
     published_metrics,
@@ -86,6 +87,11 @@ class Result:
     @cached_property
     def details(self) -> dict[str, Any]:
         """details.json as nested tables."""
+        return expanded_details(self.written_details)
+
+    @cached_property
+    def written_details(self) -> dict[str, Any]:
+        """details.json as it is written."""
         return details_document(self.challenge, self.cases, self.units, self.scores, self.findings)
 
     @cached_property
@@ -177,7 +183,7 @@ class Result:
                  [publish],
                  and details.json contains all scores under ``metrics`` if metrics.json does not
         """
-        details, metrics = self.details, self.metrics
+        details, metrics = self.written_details, self.metrics
         names = PublishRules.model_construct()
         if public:
             names, metrics = self.challenge.publish, published_metrics(metrics, self.challenge)

@@ -13,7 +13,7 @@ works on which cases, how many of them and when, is left to ``workers``: what is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -37,11 +37,11 @@ from evaluation.scoring.read import (
     ReadPrediction,
     Side,
     begin_predictions,
-    kept_reference,
+    kept_references,
+    look_together,
     not_looked_at,
     prepare_decoders,
     read_prediction,
-    read_reference,
     read_shared_reference,
     reference_files,
     reference_side,
@@ -53,6 +53,7 @@ from evaluation.scoring.read import (
 from evaluation.scoring.score import Result, check_columns, summarise
 from evaluation.scoring.workers import Job, Progress, Work, run_job
 from nuclei_metrics.errors import TooManyPairs
+from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.model import Case, CaseResult, Instances
 
 _NO_NUCLEI = ("region", "around-others", "crowd")  # wordings of left-out
@@ -112,16 +113,8 @@ def score_cases(
     challenge: Challenge, folder: Path, files: SubmissionFiles, inputs: Sequence[CaseInput]
 ) -> list[CaseOutcome]:
     """Decode, match and measure some cases: what one worker does at a time. Faults come back as data."""
-    rules = rules_of_references(challenge)
-    sides = reference_side(challenge, folder), submission_side(challenge, files)
-    read: list[_ReadSides | CaseOutcome] = []
-    slow, before, seconds = 0, seconds_of(str(files.path)), seconds_for(challenge.cases)
-    with closing(begin_predictions(challenge, files, [(case.case, case.prediction) for case in inputs])) as begun:
-        for case, of_case in zip(inputs, begun, strict=True):
-            read.append(_read_sides(challenge, folder, files, case, rules, sides, of_case))
-            slow += _slow_files_of(read[-1]) if isinstance(read[-1], CaseOutcome) else 0
-            if slow >= SLOW_FILES or seconds_of(str(files.path)) - before > seconds:
-                break
+    before = seconds_of(str(files.path))
+    read = _read_cases(challenge, folder, files, inputs, rules_of_references(challenge))
     matched = iter(_match_read(challenge, [sides for sides in read if isinstance(sides, _ReadSides)]))
     outcomes = [sides if isinstance(sides, CaseOutcome) else next(matched) for sides in read]
     measured = iter(_measure_read(challenge, [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]))
@@ -160,45 +153,86 @@ def _match_read(challenge: Challenge, cases: Sequence[_ReadSides]) -> list[ReadC
 def read_and_match(
     challenge: Challenge, folder: Path, files: SubmissionFiles, case: CaseInput, rules: str
 ) -> ReadCase | CaseOutcome:
-    """Read and match one case, or state what is at fault. ``rules``: of references (``rules_of_references``)."""
-    sides = reference_side(challenge, folder), submission_side(challenge, files)
-    read = _read_sides(challenge, folder, files, case, rules, sides)
+    """Read and match one case, or return what is at fault. ``rules``: of references (``rules_of_references``)."""
+    (read,) = _read_cases(challenge, folder, files, [case], rules)
     return read if isinstance(read, CaseOutcome) else _match_read(challenge, [read])[0]
 
 
-def _read_sides(
-    challenge: Challenge,
-    folder: Path,
-    files: SubmissionFiles,
-    case: CaseInput,
-    rules: str,
-    sides: tuple[Side, Side],
-    begun: Sequence[BegunFile] = (),
-) -> _ReadSides | CaseOutcome:
-    """Read both sides of a case, or state what is at fault. The prediction is decoded while the reference is read.
+def _read_cases(
+    challenge: Challenge, folder: Path, files: SubmissionFiles, inputs: Sequence[CaseInput], rules: str
+) -> list[_ReadSides | CaseOutcome]:
+    """Read both sides of cases, or return what is at fault. Predictions are decoded while references are read.
 
     rules  of references (``rules_of_references``), under which one that was read may be kept
-    begun  the files of the prediction that are being decoded already
+
+    Behind the case with which the files of the submission have taken too long nothing is read.
     """
-    try:
-        if case.reference is None:
-            reference = kept_reference(challenge, folder, case.case, rules, sides[0])
-        else:
-            reference = read_reference(challenge, folder, case.case, case.reference, sides[0])
-    except InputFault as error:
+    of_reference, of_submission = reference_side(challenge, folder), submission_side(challenge, files)
+    read: list[CaseOutcome | tuple[PreparedReference, ReadPrediction | None]] = []
+    slow, before, seconds = 0, seconds_of(str(files.path)), seconds_for(challenge.cases)
+    with closing(begin_predictions(challenge, files, [(case.case, case.prediction) for case in inputs])) as groups:
+        for case, reference, begun in _with_references(challenge, folder, inputs, groups, rules, of_reference):
+            read.append(_read_prediction_of(challenge, files, case, reference, begun, of_submission))
+            slow += _slow_files_of(outcome) if isinstance(outcome := read[-1], CaseOutcome) else 0
+            if slow >= SLOW_FILES or seconds_of(str(files.path)) - before > seconds:
+                break
+    predictions = [
+        (case.case, of_case[1])
+        for case, of_case in zip(inputs, read, strict=False)
+        if not isinstance(of_case, CaseOutcome) and of_case[1] is not None
+    ]
+    looked_at = iter(look_together(challenge, predictions))
+    return [
+        of_case
+        if isinstance(of_case, CaseOutcome)
+        else _sides_of(case.case, of_case[0], None if of_case[1] is None else next(looked_at))
+        for case, of_case in zip(inputs, read, strict=False)
+    ]
+
+
+def _with_references(
+    challenge: Challenge,
+    folder: Path,
+    inputs: Sequence[CaseInput],
+    groups: Iterable[list[list[BegunFile]]],
+    rules: str,
+    side: Side,
+) -> Iterator[tuple[CaseInput, PreparedReference | InputFault, list[BegunFile]]]:
+    """Yield cases with their references, read for as many cases together as predictions are decoded together."""
+    first = 0
+    for begun in groups:
+        cases = inputs[first : first + len(begun)]
+        first += len(begun)
+        references = kept_references(challenge, folder, [(case.case, case.reference) for case in cases], rules, side)
+        yield from zip(cases, references, begun, strict=True)
+
+
+def _read_prediction_of(
+    challenge: Challenge,
+    files: SubmissionFiles,
+    case: CaseInput,
+    reference: PreparedReference | InputFault,
+    begun: Sequence[BegunFile],
+    side: Side,
+) -> CaseOutcome | tuple[PreparedReference, ReadPrediction | None]:
+    """Read the prediction of a case beside its reference, or return what is at fault."""
+    if isinstance(reference, InputFault):
         for file in begun:
             file.drop()
-        return CaseOutcome(reference_faults=_suspect_size(challenge, files, case, _of_reference(error.findings)))
-    prediction: ReadPrediction | None = None
+        return CaseOutcome(reference_faults=_suspect_size(challenge, files, case, _of_reference(reference.findings)))
     try:
         if case.prediction is not None:
-            prediction = read_prediction(challenge, files, case.case, case.prediction, begun, sides[1])
+            return reference, read_prediction(challenge, files, case.case, case.prediction, begun, side, looks=False)
     except InputFault as error:
         return CaseOutcome(prediction_faults=error.findings)
+    return reference, None
+
+
+def _sides_of(case: Case, reference: PreparedReference, prediction: ReadPrediction | None) -> _ReadSides:
     if prediction is None:
-        return _ReadSides(CaseSides(case.case, reference, None), _of_reference(reference.findings))
-    of_case = CaseSides(case.case, reference, prediction.instances, prediction.class_counts)
-    return _ReadSides(of_case, (*_of_reference(reference.findings), *prediction.findings), prediction.seen)
+        return _ReadSides(CaseSides(case, reference, None), _of_reference(reference.findings))
+    sides = CaseSides(case, reference, prediction.instances, prediction.class_counts)
+    return _ReadSides(sides, (*_of_reference(reference.findings), *prediction.findings), prediction.seen)
 
 
 def _of_reference(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ from nuclei_metrics.matching.rules import match_confidence_first_iou_many, match
 from nuclei_metrics.metrics.counts import (
     JoinedCases,
     class_counts,
-    count_matches,
+    count_cases,
     join_cases,
     overlap_measures,
     shape_measures,
@@ -95,41 +94,77 @@ def measure_images(
     Raises ``TooManyPairs`` if nuclei would take too many comparisons whatever the matching rule; its ``image`` is the
     index of the image with the most predictions among the images that were counted together.
     """
+    measured: list[MeasuredImage] = []
+    for batch in _measured_together(images):
+        try:
+            measured += _measure_together(batch, choice, border=border, points=points)
+        except TooManyPairs as error:
+            size = [len(image.prediction) for image in batch]
+            error.image = len(measured) + size.index(max(size))
+            raise
+    return measured
+
+
+def _measured_together(images: Sequence[MatchedImage]) -> Iterator[list[MatchedImage]]:
+    """Yield images one after the other, about ``INSTANCES_AT_ONCE``: of one tolerance, and those with points alone."""
+    batch: list[MatchedImage] = []
+    held = 0
+    for image in images:
+        sides = image.reference, image.prediction
+        size = INSTANCES_AT_ONCE if any(side.point_yx is not None for side in sides) else sum(map(len, sides))
+        if batch and (held + size > INSTANCES_AT_ONCE or image.tolerance_px != batch[0].tolerance_px):
+            yield batch
+            batch, held = [], 0
+        batch.append(image)
+        held += size
+    if batch:
+        yield batch
+
+
+def _measure_together(
+    images: Sequence[MatchedImage], choice: MetricChoice, *, border: BorderRule, points: bool
+) -> list[MeasuredImage]:
+    """``measure_images`` of at least one image, all as one image."""
     wanted = {_in_px(measure) for measure in choice.measures}
-    outlines: Sequence[Sequence[Mapping[str, Float64]]] = [[{}] * len(image.matches) for image in images]
+    cases = join_cases([(image.reference, image.prediction, image.table) for image in images])
+    matchings = {name: cases.join_matches([image.matches[name] for image in images]) for name in images[0].matches}
+    outlines: Sequence[Mapping[str, Float64]] = [{}] * len(matchings)
     outlined: Sequence[_OutlinedImage] = ()
-    if wanted & OF_OUTLINES and not points:
-        outlined = [outlined_image(image.reference, image.prediction, list(image.matches.values())) for image in images]
-        tolerances = [image.tolerance_px for image in images]
-        outlines = measure_outlines(outlined, wanted, border=border, tolerances_px=tolerances)
-    shared = _count_shared(images, choice, outlined, points=points)
+    if wanted & OF_OUTLINES and not points and matchings:
+        outlined = [_outline(_sorted_runs(cases), list(matchings.values()))]
+        (outlines,) = measure_outlines(outlined, wanted, border=border, tolerances_px=[images[0].tolerance_px])
+    shared = _count_shared(images, cases, choice, outlined, points=points)
+    counts = {
+        name: _count_images(images, cases, matches, of_pairs, choice, wanted)
+        for (name, matches), of_pairs in zip(matchings.items(), outlines, strict=True)
+    }
     return [
-        MeasuredImage(
-            {
-                name: _count_image(image, matches, of_pairs, choice, wanted)
-                for (name, matches), of_pairs in zip(image.matches.items(), of_image, strict=True)
-            },
-            of_sides,
-        )
-        for image, of_image, of_sides in zip(images, outlines, shared, strict=True)
+        MeasuredImage({name: of_rule[index] for name, of_rule in counts.items()}, of_sides)
+        for index, of_sides in enumerate(shared)
     ]
 
 
-def _count_image(
-    image: MatchedImage, matches: Matches, of_pairs: Mapping[str, Float64], choice: MetricChoice, wanted: set[str]
-) -> MatchCounts:
-    """Count the pairs of an image under one matching rule."""
+def _count_images(
+    images: Sequence[MatchedImage],
+    cases: JoinedCases,
+    matches: Matches,
+    of_pairs: Mapping[str, Float64],
+    choice: MetricChoice,
+    wanted: set[str],
+) -> list[MatchCounts]:
+    """Count the pairs of joined images under one matching rule."""
     measures = {**overlap_measures(matches), **of_pairs}
     if wanted & {"area_ratio", "centroid_distance_px"}:
-        measures |= shape_measures(image.reference, image.prediction, matches)
-    return count_matches(
-        image.reference,
-        image.prediction,
+        measures |= shape_measures(cases, matches)
+    spacing_um = np.array([np.nan if image.spacing_um is None else image.spacing_um for image in images])
+    of_pair = spacing_um[np.searchsorted(cases.reference_bound, matches.reference_index, "right") - 1]
+    return count_cases(
+        [(image.reference, image.prediction) for image in images],
         matches,
         classes=len(choice.class_names),
-        measures={measure: _in_unit(measures, measure, image.spacing_um) for measure in choice.measures},
-        missing=image.missing,
-        spacing_um=image.spacing_um,
+        measures={measure: _in_unit(measures, measure, of_pair) for measure in choice.measures},
+        missing=[image.missing for image in images],
+        spacing_um=[image.spacing_um for image in images],
         areas=bool(choice.sizes_px),
     )
 
@@ -138,12 +173,10 @@ def _in_px(measure: Measure) -> str:
     return measure.removesuffix("_um") + "_px" if measure.endswith("_um") else measure
 
 
-def _in_unit(measures: Mapping[str, Float64], measure: Measure, spacing_um: float | None) -> Float64:
-    """Return a measure of pairs; one in um is the one in px times the spacing, NaN without spacing."""
+def _in_unit(measures: Mapping[str, Float64], measure: Measure, spacing_um: Float64) -> Float64:
+    """Return a measure of pairs; in um it is that in px times the spacing of each pair, (T,), NaN if not known."""
     values = measures.get(_in_px(measure), np.empty(0))
-    if measure.endswith("_um"):
-        return values * (np.nan if spacing_um is None else spacing_um)
-    return values
+    return values * spacing_um if measure.endswith("_um") and len(values) else values
 
 
 # --- outlines ---------------------------------------------------------------------------------------------------------
@@ -165,11 +198,27 @@ class _OutlinedImage:
 
 
 def outlined_image(reference: Instances, prediction: Instances, matchings: Sequence[Matches]) -> _OutlinedImage:
-    keys = [m.reference_index.astype(np.int64) * len(prediction) + m.prediction_index for m in matchings]
+    return _outline((boundary.runs_by_instance(reference), boundary.runs_by_instance(prediction)), matchings)
+
+
+def _sorted_runs(cases: JoinedCases) -> tuple[boundary.RunsByInstance, boundary.RunsByInstance]:
+    """Return the runs of both sides of joined cases, each with the shape and the first row of its case."""
+    if len(cases) == 1:
+        return boundary.runs_by_instance(cases.reference), boundary.runs_by_instance(cases.prediction)
+    return (
+        boundary.runs_by_instance(cases.reference, cases.shapes_yx, cases.reference_case()),
+        boundary.runs_by_instance(cases.prediction, cases.shapes_yx, cases.prediction_case()),
+    )
+
+
+def _outline(
+    sides: tuple[boundary.RunsByInstance, boundary.RunsByInstance], matchings: Sequence[Matches]
+) -> _OutlinedImage:
+    predictions = len(sides[1].instances)
+    keys = [m.reference_index.astype(np.int64) * predictions + m.prediction_index for m in matchings]
     pair, index = np.unique(np.concatenate(keys), return_inverse=True)
     pairs = np.split(index, np.cumsum([len(key) for key in keys])[:-1])
-    sides = boundary.runs_by_instance(reference), boundary.runs_by_instance(prediction)
-    return _OutlinedImage(*sides, *np.divmod(pair, max(len(prediction), 1)), pairs)
+    return _OutlinedImage(*sides, *np.divmod(pair, max(predictions, 1)), pairs)
 
 
 def _pair_batches(images: Sequence[_OutlinedImage], chosen: Iterable[int]) -> Iterator[list[tuple[int, slice]]]:
@@ -277,29 +326,14 @@ def _fill_in(
 
 
 def _count_shared(
-    images: Sequence[MatchedImage], choice: MetricChoice, outlined: Sequence[_OutlinedImage], *, points: bool
+    images: Sequence[MatchedImage],
+    cases: JoinedCases,
+    choice: MetricChoice,
+    outlined: Sequence[_OutlinedImage],
+    *,
+    points: bool,
 ) -> list[SharedCounts]:
-    """Count what the families that need no matching rule are made of, for each image.
-
-    Images are counted together, as one image, ``INSTANCES_AT_ONCE`` at a time. ``outlined`` may be empty.
-    """
-    size = [len(image.reference) + len(image.prediction) for image in images]
-    batch = np.cumsum([0, *size])[:-1] // INSTANCES_AT_ONCE
-    counts = []
-    for first, last in pairwise([0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(images)]):
-        if first < last:
-            try:
-                counts += _count_together(images[first:last], choice, outlined[first:last], points=points)
-            except TooManyPairs as error:
-                error.image = max(range(first, last), key=lambda index: len(images[index].prediction))
-                raise
-    return counts
-
-
-def _count_together(
-    images: Sequence[MatchedImage], choice: MetricChoice, outlined: Sequence[_OutlinedImage], *, points: bool
-) -> list[SharedCounts]:
-    """``_count_shared`` for at least one image, all counted together."""
+    """Count what the families that need no matching rule are made of, for each image. ``outlined`` may be empty."""
     families, classes = set(choice.families), len(choice.class_names)
     thresholds, sizes_px = choice.iou_thresholds, tuple(choice.sizes_px.values())
     sums: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
@@ -310,7 +344,6 @@ def _count_together(
         references, predictions = (np.stack(of_side) for of_side in zip(*of_sides, strict=True))
         sums |= count_errors(references, predictions)
     if families & OF_JOINED:
-        cases = join_cases([(image.reference, image.prediction, image.table) for image in images])
         sides = cases.table, cases.reference, cases.prediction
         if "thresholds" in families:
             matches = match_iou_above_many(*sides, [] if points else thresholds, class_aware=False)

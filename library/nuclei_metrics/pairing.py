@@ -16,7 +16,7 @@ from nuclei_metrics.matching.rules import (
     match_confidence_first_iou_many,
     match_iou_above_many,
 )
-from nuclei_metrics.metrics.counts import KINDS, sort_errors
+from nuclei_metrics.metrics.counts import KINDS, join_cases, sort_errors
 from nuclei_metrics.model import Bool, Float64, Matches
 from nuclei_metrics.pair import Array, Classes, ImagePair, Side, read_pair
 
@@ -78,9 +78,10 @@ class Matching:
         swapped = of == "spurious"
         if of not in ("missed", "spurious"):
             raise ValueError(f"nearest of {of!r}; expected 'missed' or 'spurious'")
-        own, other = self.image.with_pixels()[:: -1 if swapped else 1]
+        sides = self.image.with_pixels()
+        own, other = sides[:: -1 if swapped else 1]
         labels, taken = (self.spurious, self.pairs[:, 0]) if swapped else (self.missed, self.pairs[:, 1])
-        found = nearest_candidates(self.image.table, own, other, swapped=swapped)
+        found = nearest_candidates(join_cases([(*sides, self.image.table)]), swapped=swapped)
         place = np.flatnonzero(np.isin(own.source_id, labels))
         index = found.index[place]
         label = np.where(index < 0, 0, np.append(other.source_id, 0)[index])

@@ -22,7 +22,7 @@ from nuclei_metrics.instances.runs import instances_from_labels
 from nuclei_metrics.matching import match_iou_above, overlap_table
 from nuclei_metrics.matching.rules import match_best_iou_centroid_inside
 from nuclei_metrics.metrics import classification, count_matches, detection, metrics_of, segmentation
-from nuclei_metrics.metrics.counts import overlap_measures, shape_measures
+from nuclei_metrics.metrics.counts import join_cases, overlap_measures, shape_measures
 from nuclei_metrics.metrics.every_nucleus import HALF, ONE, join_halves
 from nuclei_metrics.model import CaseTable, MetricChoice, Scores, Units, um_to_px
 from nuclei_metrics.model.counts import Score
@@ -230,7 +230,7 @@ def test_measures_of_a_pair_are_those_of_its_pixels():
     )
     table = overlap_table(reference, prediction)
     matches = match_iou_above(table, reference, prediction, threshold=0.1, class_aware=False)
-    measures = {**overlap_measures(matches), **shape_measures(reference, prediction, matches)}
+    measures = {**overlap_measures(matches), **shape_measures(join_cases([(reference, prediction, table)]), matches)}
     assert {name: values.tolist() for name, values in measures.items()} == {
         "iou": [2 / 5],
         "dice": [4 / 7],

@@ -309,7 +309,9 @@ def details_document(
     scores: Mapping[str, Sequence[MetricScores]],
     findings: Sequence[Finding],
 ) -> dict[str, Any]:
-    """The content of details.json.
+    """The content of details.json as it is written: scores of a unit in the order of ``score_paths``.
+
+    A patient with a single case has the scores of that case. ``expanded_details`` makes nested tables of it.
 
     units   ``units[rule]["cases" | "groups" | "pooled" | "strata"]``
     scores  as in metrics.json; from here come the numbers of units that were excluded from a mean, or penalised
@@ -339,8 +341,10 @@ def details_document(
             for result in cases
         },
         "groups": {
-            group: {"cases": sorted(members[group]), "rules": of_rules} for group, of_rules in rules["groups"].items()
+            group: {"cases": sorted(members[group])} | ({"rules": of_rules} if len(members[group]) > 1 else {})
+            for group, of_rules in rules["groups"].items()
         },
+        "score_paths": {rule: [".".join(path) for path in kinds["pooled"].scores] for rule, kinds in units.items()},
         "pooled": {"rules": rules["pooled"]["all"]},
         "means": {rule: _means_entry(metrics) for rule, metrics in scores.items()},
     }
@@ -390,37 +394,85 @@ def _unit_entries(
     shown = ("cases", "missing", "empty", "confusion", *(measures or ()))
     more = {} if measures is None else {name: units.sum(name) for name in units.table.sums if name not in shown}
     confusion, cases, missing = (units.sum(name) for name in ("confusion", "cases", "missing"))
-    columns: dict[str, Any] = {}
-    reasons: list[dict[str, Any]] = [{} for _ in of_kind.names]
-    for path, of_metric in of_kind.scores.items():
-        column: list[float | None] = [*rounded_list(np.where(of_metric.reason == 0, of_metric.value, 0.0))]
-        for index, reason in enumerate(of_metric.reason.tolist()):
-            if reason:
-                column[index] = None
-                _put(reasons[index], path, UNDEFINED_REASONS[reason - 1])
-        _put(columns, path, column)
-    rows = zip(of_kind.names, _rows_of(columns) if columns else [{} for _ in reasons], reasons, strict=True)
-    for index, (name, scores, undefined) in enumerate(rows):
-        counts: dict[str, Any] = {"cases": int(cases[index]), "missing_cases": int(missing[index])}
-        if paired:
-            counts |= {
-                "true_positives": int(confusion[index, 1:, 1:].sum()),
-                "false_positives": int(confusion[index, 0].sum()),
-                "false_negatives": int(confusion[index, :, 0].sum()),
-                "confusion_matrix": confusion[index].tolist(),
-            }
-        else:
-            counts |= {side: units.sum(f"count_{side}")[index].tolist() for side in ("reference", "prediction")}
-        if any(values.any() for values in more.values()):
-            counts["sums"] = {key: values[index].tolist() for key, values in more.items()}
-        entries[name] = {"counts": counts, "scores": scores, "undefined": undefined}
+    if paired:
+        counts = {
+            "true_positives": confusion[:, 1:, 1:].sum(axis=(1, 2)).tolist(),
+            "false_positives": confusion[:, 0].sum(axis=1).tolist(),
+            "false_negatives": confusion[:, :, 0].sum(axis=1).tolist(),
+            "confusion_matrix": confusion.tolist(),
+        }
+    else:
+        counts = {side: units.sum(f"count_{side}").tolist() for side in ("reference", "prediction")}
+    counts = {"cases": cases.tolist(), "missing_cases": missing.tolist(), **counts}
+    has_sums = np.zeros(len(of_kind.names), np.bool_)
+    for values in more.values():
+        has_sums |= values.reshape(len(values), -1).any(axis=1)
+    scores = list(of_kind.scores.values())
+    reasons = np.stack([of_metric.reason for of_metric in scores], axis=1) if scores else None
+    columns = [rounded_list(np.where(of_metric.reason == 0, of_metric.value, 0.0)) for of_metric in scores]
+    for index, name in enumerate(of_kind.names):
+        row: list[float | None] = [column[index] for column in columns]
+        undefined: dict[str, list[int]] = {}
+        for place in np.flatnonzero(reasons[index]).tolist() if reasons is not None else ():
+            row[place] = None
+            undefined.setdefault(UNDEFINED_REASONS[scores[place].reason[index] - 1], []).append(place)
+        of_unit: dict[str, Any] = {key: of_all[index] for key, of_all in counts.items()}
+        if has_sums[index]:
+            of_unit["sums"] = {key: values[index].tolist() for key, values in more.items()}
+        entries[name] = {"counts": of_unit, "scores": row, "undefined": undefined}
     return entries
 
 
-def _rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Turn nested tables of columns (at least one) into rows: the same tables with one value of each column."""
-    values = [_rows_of(column) if isinstance(column, dict) else column for column in columns.values()]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+def expanded_details(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return details.json with the scores of each unit as nested tables, and the reasons at the same paths.
+
+    Raises KeyError, IndexError or TypeError if scores and paths do not fit.
+
+    >>> rules = {"iou": {"counts": {}, "scores": [0.5, None], "undefined": {"one-class": [1]}}}
+    >>> written = {"score_paths": {"iou": ["detection.f1", "classification.mcc"]}, "pooled": {"rules": rules},
+    ...            "cases": {}, "groups": {}}
+    >>> expanded_details(written)["pooled"]["rules"]["iou"]["undefined"]
+    {'classification': {'mcc': 'one-class'}}
+    """
+    paths = {rule: [tuple(path.split(".")) for path in of_rule] for rule, of_rule in document["score_paths"].items()}
+    places = {rule: _tree_of({path: place for place, path in enumerate(of_rule)}) for rule, of_rule in paths.items()}
+
+    def expanded(unit: Mapping[str, Any]) -> dict[str, Any]:
+        rules = {}
+        for rule, of_rule in unit["rules"].items():
+            reasons = {paths[rule][place]: reason for reason, of in of_rule["undefined"].items() for place in of}
+            scores, undefined = _filled(places[rule], of_rule["scores"]), _tree_of(reasons)
+            rules[rule] = {**of_rule, "scores": scores, "undefined": undefined}
+        return {**unit, "rules": rules}
+
+    tables = {table: {name: expanded(unit) for name, unit in document[table].items()} for table in ("cases", "strata")
+              if table in document}  # fmt: skip
+    groups = {
+        name: expanded(unit) if "rules" in unit else {**unit, "rules": _without_sums(tables["cases"][unit["cases"][0]])}
+        for name, unit in document["groups"].items()
+    }
+    whole = {key: value for key, value in document.items() if key != "score_paths"}
+    return {**whole, **tables, "groups": groups, "pooled": expanded(document["pooled"])}
+
+
+def _without_sums(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scores of a case as those of its patient, who has no other case."""
+    return {
+        rule: {**of_rule, "counts": {key: value for key, value in of_rule["counts"].items() if key != "sums"}}
+        for rule, of_rule in case["rules"].items()
+    }
+
+
+def _tree_of(values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for path, value in values.items():
+        _put(tree, path, value)
+    return tree
+
+
+def _filled(places: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
+    """Return nested tables of places in a row with what is there."""
+    return {key: row[place] if isinstance(place, int) else _filled(place, row) for key, place in places.items()}
 
 
 def _means_entry(metrics: Sequence[MetricScores]) -> dict[str, Any]:
@@ -538,10 +590,25 @@ class _Open(BaseModel):
     model_config = ConfigDict(strict=True, defer_build=True)
 
 
+class _ScoredUnit(_Open):
+    """Scores in the order of ``score_paths``; under ``undefined`` by reason the places without a score."""
+
+    counts: JsonTable
+    scores: list[Number | None]
+    undefined: dict[str, list[int]]
+
+
 class _OfUnit(_Open):
     """Of a case, a group, or all: by matching rule its counts, scores, and reasons where a score is undefined."""
 
-    rules: dict[str, JsonTable]
+    rules: dict[str, _ScoredUnit]
+
+
+class _OfGroup(_Open):
+    """Of a patient; with a single case ``rules`` are those of the case, and left out."""
+
+    cases: list[str]
+    rules: dict[str, _ScoredUnit] | None = None
 
 
 class _OfCase(_OfUnit):
@@ -557,8 +624,9 @@ class DetailsFile(_Open):
     classes: list[str]
     findings: list[str]
     cases: dict[str, _OfCase]
-    groups: dict[str, _OfUnit]
+    groups: dict[str, _OfGroup]
     pooled: _OfUnit
+    score_paths: dict[str, list[str]]
     means: dict[str, Any]
     metrics: MetricsFile | None = None
 
@@ -710,7 +778,8 @@ OBJECT_COLUMNS = (
     "prediction_area_px",
 )
 NEAREST_COLUMNS = ("kind", "row", "column", "nearest_id", "nearest_iou", "nearest_distance_px", "taken_by")
-OBJECTS_AT_ONCE = 1 << 16
+OBJECTS_AT_ONCE, OBJECTS_TOGETHER = 1 << 16, 1 << 13  # rows, and nuclei of several cases, that are written at a time
+OUTCOMES = ("matched", "missed", "spurious")
 
 
 def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measures: Sequence[str]) -> str:
@@ -725,12 +794,95 @@ def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measu
     of_sides = [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
     lines = [",".join((*OBJECT_COLUMNS, *measures, *of_sides, *NEAREST_COLUMNS))]
     names = np.array(["", *class_names], object)
-    for result in results:
-        texts = [_side_texts(side, names) for side in (result.reference, result.prediction)]
-        for rule in result.matches:
-            for columns in _object_columns(result, rule, texts, measures, shapes):
-                lines += map(",".join, zip(*columns, strict=False))
+    for together in _alike(results):
+        lines += _object_lines(together, names, measures, shapes)
     return "\n".join((*lines, ""))
+
+
+def _alike(results: Sequence[CaseResult]) -> Iterator[list[CaseResult]]:
+    """Yield cases one after the other that have the same columns, small cases together: they are written as one."""
+    batch: list[CaseResult] = []
+    held, columns = 0, None
+    for result in results:
+        size, own = len(result.reference.area_px) + len(result.prediction.area_px), _columns_known(result)
+        if batch and (own != columns or held + size > OBJECTS_TOGETHER):
+            yield batch
+            batch, held = [], 0
+        batch.append(result)
+        held, columns = held + size, own
+    if batch:
+        yield batch
+
+
+def _columns_known(result: CaseResult) -> tuple[object, ...]:
+    """Return the names of the columns that have values in a case, and which sides have areas."""
+    sides = result.reference, result.prediction
+    of_sides = [(list(side.shapes), list(side.kinds), bool(side.area_px.any())) for side in sides]
+    of_rules = [(rule, list(result.counts[rule].measures), result.counts[rule].outlines) for rule in result.matches]
+    return of_sides, of_rules
+
+
+def _join_results(results: Sequence[CaseResult]) -> tuple[CaseResult, tuple[Int64, Int64]]:
+    """Return cases with the same columns as one case, as far as objects.csv shows it, and the case of each nucleus."""
+    sides = [result.reference for result in results], [result.prediction for result in results]
+    sizes = [np.array([len(side.area_px) for side in of_side]) for of_side in sides]
+    first = [np.cumsum(size) - size for size in sizes]
+    joined = [_join_lists(*of_side) for of_side in ((sides[0], first[1]), (sides[1], first[0]))]
+    matches, counts = dict[str, Matches](), dict[str, MatchCounts]()
+    for rule in results[0].matches:
+        of_cases = [result.matches[rule] for result in results]
+        index = [
+            np.concatenate([getattr(one, f"{side}_index") + at for one, at in zip(of_cases, of_side, strict=True)])
+            for side, of_side in zip(("reference", "prediction"), first, strict=True)
+        ]
+        pixels = [np.concatenate([getattr(one, name) for one in of_cases]) for name in ("intersection_px", "union_px")]
+        matches[rule] = Matches(index[0].astype(np.int32), index[1].astype(np.int32), *pixels)
+        measured = [result.counts[rule].measures for result in results]
+        values = {name: np.concatenate([of_case[name] for of_case in measured]) for name in measured[0]}
+        counts[rule] = replace(results[0].counts[rule], measures=values)
+    one = replace(results[0], reference=joined[0], prediction=joined[1], matches=matches, counts=counts)
+    case = [np.repeat(np.arange(len(results)), size) for size in sizes]
+    return one, (case[0], case[1])
+
+
+def _join_lists(lists: Sequence[ObjectList], first_other: Int64) -> ObjectList:
+    """Return the nuclei of one side of several cases; ``first_other``: the first nucleus of the other side of each."""
+    columns = {
+        name: np.concatenate([getattr(of_case, name) for of_case in lists])
+        for name in ("source_id", "class_id", "area_px", "centroid_yx", "nearest_iou", "nearest_px")
+    }
+    nearest = [np.where(one.nearest < 0, -1, one.nearest + at) for one, at in zip(lists, first_other, strict=True)]
+    shapes, kinds = (
+        {name: np.concatenate([getattr(one, table)[name] for one in lists]) for name in getattr(lists[0], table)}
+        for table in ("shapes", "kinds")
+    )
+    return ObjectList(**columns, nearest=np.concatenate(nearest), shapes=shapes, kinds=kinds)
+
+
+def _object_lines(
+    results: Sequence[CaseResult], names: npt.NDArray[Any], measures: Sequence[str], shapes: Sequence[str]
+) -> list[str]:
+    """Return the lines of objects.csv of cases that have the same columns."""
+    joined, case = (results[0], None) if len(results) == 1 else _join_results(results)
+    texts = [_side_texts(side, names) for side in (joined.reference, joined.prediction)]
+    labels = [[cell_text(result.case.name), cell_text(result.case.group)] for result in results]
+    lines: list[str] = []
+    places: list[Int64] = []
+    for number, rule in enumerate(joined.matches):
+        starts = np.array([",".join((*of_case, cell_text(rule))) for of_case in labels], object)
+        for outcome, columns, rows in _object_columns(joined, rule, texts, measures, shapes):
+            side = 1 if rows[0] is None else 0
+            of_case = None if case is None else case[side][rows[side]]
+            first = repeat(f"{starts[0]},{OUTCOMES[outcome]}") if of_case is None else (
+                starts[of_case] + f",{OUTCOMES[outcome]}"
+            ).tolist()  # fmt: skip
+            lines += map(",".join, zip(first, *columns, strict=False))
+            if of_case is not None:
+                places.append((of_case * len(joined.matches) + number) * len(OUTCOMES) + outcome)
+    if not places:
+        return lines
+    order = np.argsort(np.concatenate(places), kind="stable")
+    return [lines[index] for index in order.tolist()]
 
 
 Cells = Iterable[str]
@@ -750,28 +902,30 @@ def _side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
 
 def _object_columns(
     result: CaseResult, rule: str, texts: Sequence[Texts], measures: Sequence[str], shapes: Sequence[str]
-) -> Iterator[list[Cells]]:
-    """The columns of a case under a rule, for some rows at a time; a text that all rows have is endless."""
+) -> Iterator[tuple[int, list[Cells], Sequence[Indices | None]]]:
+    """Yield an outcome, its columns for some rows at a time, and the nuclei of both sides in these rows, if any.
+
+    A text that all rows have is endless.
+    """
     matches, counts = result.matches[rule], result.counts[rule]
-    start = ",".join(map(cell_text, (result.case.name, result.case.group, rule)))
     sides = list(zip((result.reference, result.prediction), texts, strict=True))
     matched = matches.reference_index, matches.prediction_index
     missed, spurious = (others(len(side.area_px), index) for (side, _), index in zip(sides, matched, strict=True))
-    outcomes: tuple[tuple[str, tuple[Indices | None, Indices | None], int], ...] = (
-        ("matched", matched, len(matches)),
-        ("missed", (missed, None), len(missed)),
-        ("spurious", (None, spurious), len(spurious)),
+    outcomes: tuple[tuple[tuple[Indices | None, Indices | None], int], ...] = (
+        (matched, len(matches)),
+        ((missed, None), len(missed)),
+        ((None, spurious), len(spurious)),
     )
-    for outcome, indices, number in outcomes:
+    for outcome, (indices, number) in enumerate(outcomes):
         for rows in blocks(number, OBJECTS_AT_ONCE):
             chosen = [None if index is None else index[rows] for index in indices]
             cells, of_shapes = list[Cells](), list[Cells]()
             for (side, of_side), index in zip(sides, chosen, strict=True):
                 cells += _side_columns(of_side, side, index, counts)
                 of_shapes += _shape_columns(side, index, shapes)
-            values = _measure_columns(counts, rows, measures) if outcome == "matched" else len(measures) * BLANK
+            values = len(measures) * BLANK if outcome else _measure_columns(counts, rows, measures)
             reasons = _nearest_columns(sides, chosen, rule, matches)
-            yield [repeat(f"{start},{outcome}"), *cells, *values, *of_shapes, *reasons]
+            yield outcome, [*cells, *values, *of_shapes, *reasons], chosen
 
 
 def _nearest_columns(
@@ -800,6 +954,8 @@ def _nearest_columns(
 def _texts_of_known(values: Float64) -> list[str]:
     known = ~np.isnan(values)
     texts = number_texts(rounded_list(np.where(known, values, 0.0)))
+    if known.all():
+        return texts
     return [text if is_known else "" for text, is_known in zip(texts, known.tolist(), strict=True)]
 
 
@@ -844,4 +1000,7 @@ def number_texts(values: Sequence[float]) -> list[str]:
     ['0.25', '3.0', '1e-05']
     """
     text = orjson.dumps(values).decode()[1:-1]
-    return text.split(",") if text and "e" not in text and "0.0000" not in text else list(map(str, values))
+    texts = text.split(",") if text else []
+    if "e" in text or "0.0000" in text:
+        return [str(value) if "e" in one or "0.0000" in one else one for one, value in zip(texts, values, strict=True)]
+    return texts

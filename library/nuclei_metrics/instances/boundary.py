@@ -20,28 +20,43 @@ class RunsByInstance:
 
     order   int32 or int64 (R,): indices of runs; ``order[bound[i] : bound[i + 1]]`` are those of instance i
     bound   int64 (N + 1,)
+    shape_yx   of the image, or the largest height and width of several images
+    images_yx, top   int32 (N, 2) and (N,): the shape of the image of each instance, and its first row, if several
+            images lie below each other; rows then count from there. None: one image
     """
 
     instances: Instances
     order: npt.NDArray[np.integer[Any]]
     bound: Int64
-
-    @property
-    def shape_yx(self) -> tuple[int, int]:
-        return self.instances.shape_yx
+    shape_yx: tuple[int, int]
+    images_yx: Int32 | None = None
+    top: Int32 | None = None
 
     def columns(self, chosen: Int64 | slice = slice(None)) -> tuple[Int32, Int32, Int32]:
         """Row, first column and last column + 1 of the runs in this order, or of some of them."""
         runs = self.order[chosen]
         start, stop = self.instances.run_start[runs], self.instances.run_stop[runs]
-        row, begin = np.divmod(start, max(self.shape_yx[1], 1))
+        row, begin = np.divmod(start, max(self.instances.shape_yx[1], 1))
+        if self.top is not None:
+            row -= self.top[self.instances.run_instance[runs]]
         return row.astype(np.int32), begin.astype(np.int32), (begin + (stop - start)).astype(np.int32)
 
 
-def runs_by_instance(instances: Instances) -> RunsByInstance:
-    """Sort the runs by instance."""
+def runs_by_instance(
+    instances: Instances, shapes_yx: Int64 | None = None, image: Int64 | None = None
+) -> RunsByInstance:
+    """Sort the runs by instance.
+
+    shapes_yx, image   of images that lie below each other, int64 (K, 2), and the image of each instance, int64 (N,)
+    """
     counts = np.bincount(instances.run_instance, minlength=len(instances))
-    return RunsByInstance(instances, instances.runs_by_instance(), np.concatenate([[0], np.cumsum(counts)]))
+    order, bound = instances.runs_by_instance(), np.concatenate([[0], np.cumsum(counts)])
+    if shapes_yx is None or image is None:
+        return RunsByInstance(instances, order, bound, instances.shape_yx)
+    top = np.cumsum(shapes_yx[:, 0]) - shapes_yx[:, 0]
+    height, width = shapes_yx.max(axis=0).tolist()
+    images = shapes_yx[image].astype(np.int32), top[image].astype(np.int32)
+    return RunsByInstance(instances, order, bound, (height, width), *images)
 
 
 def boundaries_of_runs(runs: ChosenRuns, *, border: BorderRule) -> Boundaries:
@@ -107,7 +122,10 @@ class ChosenRuns:
 def choose_runs(by_instance: RunsByInstance, chosen: npt.NDArray[np.integer[Any]]) -> ChosenRuns:
     first, last = by_instance.bound[chosen], by_instance.bound[chosen + 1]
     entry = np.repeat(np.arange(len(chosen)), last - first)
-    images_yx = np.broadcast_to(np.array(by_instance.shape_yx, np.int32), (len(chosen), 2))
+    if by_instance.images_yx is None:
+        images_yx = np.broadcast_to(np.array(by_instance.shape_yx, np.int32), (len(chosen), 2))
+    else:
+        images_yx = by_instance.images_yx[chosen]
     return ChosenRuns(by_instance.shape_yx, images_yx, entry, *by_instance.columns(expand(first, last)))
 
 

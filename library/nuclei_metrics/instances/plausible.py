@@ -76,9 +76,7 @@ def scattered_instances(instances: Instances) -> Int64:
     order = np.argsort(part, kind="stable")
     part, row, left, right = part[order], *(side[chosen][order] for side in (row, left, right))
     first = np.flatnonzero(np.r_[True, part[1:] != part[:-1]])
-    boxes, of_part = _boxes(row, left, right, first), owner[order][first]
-    apart = [one for one in distinct(of_part).tolist() if _lie_apart(boxes[of_part == one])]
-    return np.array(apart, np.int64)
+    return _scattered_owners(owner[order][first].astype(np.int64), _boxes(row, left, right, first))
 
 
 def _boxes(row: Int64, left: Int64, right: Int64, first: Int64) -> Int64:
@@ -97,12 +95,19 @@ def _regions(owner: Int64, start: Int64, stop: Int64, shape_yx: tuple[int, int])
     return np.asarray(connect(above, below, len(start)), np.int64)
 
 
-def _lie_apart(boxes: Int64) -> bool:
-    """Tell whether a box lies further from the largest one than that is long. ``boxes``: int64 (K, 4)."""
+def _scattered_owners(owner: Int64, boxes: Int64) -> Int64:
+    """Return the owners of which a box lies further from the largest one than that is long, int64.
+
+    owner   of each box, ascending, int64 (K,); boxes, int64 (K, 4)
+    """
+    first = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+    count = np.diff(np.append(first, len(owner)))
     length = (boxes[:, 2:] - boxes[:, :2]).max(axis=1)
-    main = boxes[length.argmax()]
-    gaps = np.maximum(boxes[:, :2] - main[2:], main[:2] - boxes[:, 2:]).max(axis=1)
-    return bool((gaps > length.max()).any())
+    longest = np.repeat(np.maximum.reduceat(length, first), count)
+    largest = np.flatnonzero(length == longest)
+    main = boxes[np.repeat(largest[np.searchsorted(largest, first)], count)]  # the first of equally long ones
+    gaps = np.maximum(boxes[:, :2] - main[:, 2:], main[:, :2] - boxes[:, 2:]).max(axis=1)
+    return distinct(owner[gaps > longest])
 
 
 def outlines_around_others(outlines: Outlines) -> Bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from nuclei_metrics.metrics.metric import OF_POINTS, Reasons, code, why_undefined
 from nuclei_metrics.model.annotations import ClassPresence
-from nuclei_metrics.model.arrays import Bool, Float64, Int32, Int64
+from nuclei_metrics.model.arrays import Bool, Float64, Int16, Int32, Int64
 from nuclei_metrics.model.counts import MatchCounts, Matches, OverlapTable, PredictionList, Scores, Units
-from nuclei_metrics.model.instances import Instances, join_instances
+from nuclei_metrics.model.instances import Instances, concatenated_or_none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,34 +109,72 @@ def count_matches(
     spacing_um  size of a pixel, or None
     areas       whether the area of the reference nucleus of each pair is wanted
     """
-    pair_class = np.stack(
-        [reference.class_id[matches.reference_index], prediction.class_id[matches.prediction_index]], axis=1
+    (counts,) = count_cases(
+        [(reference, prediction)],
+        matches,
+        classes=classes,
+        measures=measures,
+        missing=[missing],
+        spacing_um=[spacing_um],
+        areas=areas,
     )
-    total_reference = class_counts(reference, classes)
-    total_prediction = class_counts(prediction, classes)
-    confusion = np.zeros((classes + 1, classes + 1), np.int64)
-    np.add.at(confusion, (pair_class[:, 0], pair_class[:, 1]), 1)
-    confusion[0, 1:] = total_prediction - confusion[1:, 1:].sum(axis=0)
-    confusion[1:, 0] = total_reference - confusion[1:, 1:].sum(axis=1)
-    outlines = reference.point_yx is None and prediction.point_yx is None
-    found_class = np.zeros(len(prediction), np.int16)
-    found_class[matches.prediction_index] = pair_class[:, 0]
-    class_probability = prediction.class_probability
-    probability = prediction.probability
-    if probability is None and len(prediction) == 0:
-        probability = np.empty(0, np.float64)
-    return MatchCounts(
-        confusion=confusion,
-        pair_class=pair_class,
-        measures={name: values for name, values in measures.items() if outlines or name in OF_POINTS},
-        pair_probability=None if class_probability is None else class_probability[matches.prediction_index],
-        pair_area_px=reference.areas_px()[matches.reference_index] if areas else None,
-        predictions=PredictionList(prediction.class_id, found_class, probability),
-        missing=missing,
-        diagonal_px=float(np.hypot(reference.shape_yx[0] - 1, reference.shape_yx[1] - 1)),
-        spacing_um=spacing_um,
-        outlines=outlines,
-    )
+    return counts
+
+
+def count_cases(
+    sides: Sequence[tuple[Instances, Instances]],
+    matches: Matches,
+    *,
+    classes: int,
+    measures: Mapping[str, Float64],
+    missing: Sequence[bool],
+    spacing_um: Sequence[float | None],
+    areas: bool = False,
+) -> list[MatchCounts]:
+    """``count_matches`` of several cases; ``matches`` and ``measures`` are those of joined cases."""
+    bounds = [np.cumsum([0, *(len(of_case[side]) for of_case in sides)]) for side in (0, 1)]
+    class_id = [np.concatenate([of_case[side].class_id for of_case in sides]) for side in (0, 1)]
+    totals = [_class_counts_of_cases(*of_side, classes) for of_side in zip(class_id, bounds, strict=True)]
+    left, right = matches.reference_index, matches.prediction_index
+    pair_class = np.stack([class_id[0][left], class_id[1][right]], axis=1)
+    confusion = np.zeros((len(sides), classes + 1, classes + 1), np.int64)
+    np.add.at(confusion, (np.searchsorted(bounds[0], left, "right") - 1, pair_class[:, 0], pair_class[:, 1]), 1)
+    confusion[:, 0, 1:] = totals[1] - confusion[:, 1:, 1:].sum(axis=1)
+    confusion[:, 1:, 0] = totals[0] - confusion[:, 1:, 1:].sum(axis=2)
+    found_class = np.zeros(len(class_id[1]), np.int16)
+    found_class[right] = pair_class[:, 0]
+    pair_bound, first_prediction = np.searchsorted(left, bounds[0]).tolist(), bounds[1].tolist()
+    counts = []
+    for case, (reference, prediction) in enumerate(sides):
+        pairs, of_prediction = slice(*pair_bound[case : case + 2]), slice(*first_prediction[case : case + 2])
+        outlines = reference.point_yx is None and prediction.point_yx is None
+        probability, of_class = prediction.probability, prediction.class_probability
+        if probability is None and len(prediction) == 0:
+            probability = np.empty(0, np.float64)
+        counts.append(
+            MatchCounts(
+                confusion=confusion[case],
+                pair_class=pair_class[pairs],
+                measures={name: values[pairs] for name, values in measures.items() if outlines or name in OF_POINTS},
+                pair_probability=None if of_class is None else of_class[right[pairs] - of_prediction.start],
+                pair_area_px=reference.areas_px()[left[pairs] - bounds[0][case]] if areas else None,
+                predictions=PredictionList(prediction.class_id, found_class[of_prediction], probability),
+                missing=missing[case],
+                diagonal_px=float(np.hypot(reference.shape_yx[0] - 1, reference.shape_yx[1] - 1)),
+                spacing_um=spacing_um[case],
+                outlines=outlines,
+            )
+        )
+    return counts
+
+
+def _class_counts_of_cases(class_id: Int16, bound: Int64, classes: int) -> Int64:
+    """``class_counts`` of each case, int64 (K, C); the instances of case k are ``bound[k]`` to ``bound[k + 1]``."""
+    if len(class_id) and not 1 <= class_id.min() <= class_id.max() <= classes:
+        raise ValueError(f"class ids are {class_id.min()} to {class_id.max()}, not 1 to {classes}")
+    cases = len(bound) - 1
+    place = np.repeat(np.arange(cases) * (classes + 1), np.diff(bound)) + class_id
+    return np.bincount(place, minlength=cases * (classes + 1)).reshape(cases, classes + 1)[:, 1:]
 
 
 def overlap_measures(matches: Matches) -> dict[str, Float64]:
@@ -146,13 +184,14 @@ def overlap_measures(matches: Matches) -> dict[str, Float64]:
         return {"iou": intersection / union, "dice": 2 * intersection / (union + intersection)}
 
 
-def shape_measures(reference: Instances, prediction: Instances, matches: Matches) -> dict[str, Float64]:
+def shape_measures(cases: JoinedCases, matches: Matches) -> dict[str, Float64]:
     """Of each matched pair, float64 (T,): area_ratio, ``B / A``, and centroid_distance_px, which points have too."""
     left, right = matches.reference_index, matches.prediction_index
-    offset_yx = reference.centroids_yx()[left] - prediction.centroids_yx()[right]
+    reference_yx, prediction_yx = cases.centroids_yx()
+    offset_yx = reference_yx[left] - prediction_yx[right]
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
-            "area_ratio": prediction.areas_px()[right] / reference.areas_px()[left],
+            "area_ratio": cases.prediction.areas_px()[right] / cases.reference.areas_px()[left],
             "centroid_distance_px": np.hypot(*offset_yx.T),
         }
 
@@ -200,6 +239,28 @@ class JoinedCases:
         """The case of each predicted instance, int64 (M,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.prediction_bound))
 
+    def centroids_yx(self) -> tuple[Float64, Float64]:
+        """``Instances.centroids_yx`` of both sides, in the coordinates of their cases."""
+        cases = self.reference_case(), self.prediction_case()
+        tops = np.cumsum(self.shapes_yx[:, 0]) - self.shapes_yx[:, 0]
+        reference, prediction = (
+            side.centroids_yx(tops[case]) for side, case in zip((self.reference, self.prediction), cases, strict=True)
+        )
+        return reference, prediction
+
+    def join_tables(self, tables: Sequence[OverlapTable]) -> OverlapTable:
+        """Return an overlap table of each case as that of all."""
+        return _join_tables(tables, self.reference_bound, self.prediction_bound)
+
+    def join_matches(self, matches: Sequence[Matches]) -> Matches:
+        """Return the matches of each case as those of all."""
+        return Matches(
+            _numbered_through([of_case.reference_index for of_case in matches], self.reference_bound),
+            _numbered_through([of_case.prediction_index for of_case in matches], self.prediction_bound),
+            np.concatenate([of_case.intersection_px for of_case in matches]),
+            np.concatenate([of_case.union_px for of_case in matches]),
+        )
+
     def pair_bound(self) -> Int64:
         """Where the pairs of each case begin in the table, and where the last ones end, int64 (K + 1,)."""
         return np.searchsorted(self.table.reference_index, self.reference_bound)
@@ -218,13 +279,7 @@ def join_cases(cases: Sequence[tuple[Instances, Instances, OverlapTable]]) -> Jo
     """
     references, predictions, tables = zip(*cases, strict=True)
     bounds = [np.cumsum([0, *(len(of_case) for of_case in side)]) for side in (references, predictions)]
-    table = OverlapTable(
-        _numbered_through([of_case.reference_index for of_case in tables], bounds[0]),
-        _numbered_through([of_case.prediction_index for of_case in tables], bounds[1]),
-        np.concatenate([of_case.intersection_px for of_case in tables]),
-        np.concatenate([of_case.reference_area_px for of_case in tables]),
-        np.concatenate([of_case.prediction_area_px for of_case in tables]),
-    )
+    table = _join_tables(tables, *bounds)
     reference, prediction = join_images(references), join_images(predictions)
     ranks = reference.position_rank(), prediction.position_rank()
     shapes_yx = np.array([reference.shape_yx for reference in references], np.int64)
@@ -236,18 +291,35 @@ def join_images(images: Sequence[Instances]) -> Instances:
     if len(images) == 1:
         return images[0]
     heights, widths = np.array([image.shape_yx for image in images], np.int64).T
+    runs = [len(image.run_start) for image in images]
+    size = np.array([len(image) for image in images])
     width, tops = int(widths.max()), np.cumsum(heights) - heights
-    moved = [
-        image.run_start // max(image.shape_yx[1], 1) * (width - image.shape_yx[1]) + top * width
-        for image, top in zip(images, tops.tolist(), strict=True)
-    ]
-    shape_yx = int(heights.sum()), width
-    return join_instances(
-        [
-            replace(image, run_start=image.run_start + by, run_stop=image.run_stop + by, point_yx=None)
-            for image, by in zip(images, moved, strict=True)
-        ],
-        shape_yx,
+    start = np.concatenate([image.run_start for image in images])
+    by = np.repeat(tops * width, runs)
+    if (widths < width).any():
+        narrow = np.repeat(np.maximum(widths, 1), runs)
+        by += start // narrow * (width - narrow)
+    known = [image for image in images if len(image)]
+    return Instances(
+        shape_yx=(int(heights.sum()), width),
+        class_id=np.concatenate([image.class_id for image in images]),
+        source_id=np.concatenate([image.source_id for image in images]),
+        run_start=start + by,
+        run_stop=np.concatenate([image.run_stop for image in images]) + by,
+        run_instance=np.concatenate([image.run_instance for image in images])
+        + np.repeat(np.cumsum(size) - size, runs).astype(np.int32),
+        probability=concatenated_or_none([image.probability for image in known]),
+        class_probability=concatenated_or_none([image.class_probability for image in known]),
+    )
+
+
+def _join_tables(tables: Sequence[OverlapTable], reference_bound: Int64, prediction_bound: Int64) -> OverlapTable:
+    return OverlapTable(
+        _numbered_through([of_case.reference_index for of_case in tables], reference_bound),
+        _numbered_through([of_case.prediction_index for of_case in tables], prediction_bound),
+        np.concatenate([of_case.intersection_px for of_case in tables]),
+        np.concatenate([of_case.reference_area_px for of_case in tables]),
+        np.concatenate([of_case.prediction_area_px for of_case in tables]),
     )
 
 

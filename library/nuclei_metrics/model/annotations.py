@@ -324,7 +324,7 @@ def count_tops(runs: LabelRuns, labels: Sequence[int]) -> Int64:
     return np.bincount(np.searchsorted(labels, runs.value[is_top]), minlength=len(labels))
 
 
-_FEW_LINKS = 4096  # which take less time than the import of scipy.sparse
+_FEW_LINKS = 1 << 16  # which take less time than the import of scipy.sparse
 
 
 def connect(left: Int64, right: Int64, nodes: int) -> Integers:
@@ -335,16 +335,16 @@ def connect(left: Int64, right: Int64, nodes: int) -> Integers:
         graph = scipy.sparse.coo_array((np.ones(len(left), np.int8), (left, right)), shape=(nodes, nodes))
         region: Integers = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
         return region
-    first = list(range(nodes))  # of the nodes that are known to be connected, or one on the way to it
-    for one, other in zip(left.tolist(), right.tolist(), strict=True):
-        while first[one] != one:
-            one = first[one]
-        while first[other] != other:
-            other = first[other]
-        first[max(one, other)] = min(one, other)
-    for node in range(nodes):
-        first[node] = first[first[node]]
-    return np.array(first, np.int64)
+    first = np.arange(nodes)  # of the nodes that are known to be connected
+    while True:
+        one, other = first[left], first[right]
+        apart = np.flatnonzero(one != other)
+        if not len(apart):
+            return first
+        left, right, one, other = left[apart], right[apart], one[apart], other[apart]
+        np.minimum.at(first, np.maximum(one, other), np.minimum(one, other))
+        while (first != (nearer := first[first])).any():
+            first = nearer
 
 
 def count_regions(runs: LabelRuns) -> int:

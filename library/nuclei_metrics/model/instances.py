@@ -111,8 +111,10 @@ class Instances:
         rank[self.position_order()] = np.arange(len(self))
         return rank
 
-    def centroids_yx(self) -> Float64:
+    def centroids_yx(self, top: Int64 | int = 0) -> Float64:
         """Centroid of each instance, px, float64 (N, 2): the mean of its pixel centres, or its point.
+
+        top   row from which rows are counted, or one for each instance, int64 (N,)
 
         Pixel centres are whole numbers and summed as such; the one division is the only rounding. NaN for an instance
         that has neither pixels nor a point.
@@ -120,6 +122,7 @@ class Instances:
         if self.point_yx is not None:
             return self.point_yx
         sums_twice, area = self.coordinate_sums_twice_yx()
+        sums_twice[0] -= 2 * top * area
         with np.errstate(invalid="ignore"):
             return np.asarray((sums_twice / (2 * area)).T)
 
@@ -166,13 +169,13 @@ def join_instances(parts: Sequence[Instances], shape_yx: tuple[int, int]) -> Ins
         run_start=start[order],
         run_stop=joined("run_stop", np.int64)[order],
         run_instance=(joined("run_instance", np.int32) + first)[order],
-        probability=_concatenated_or_none([part.probability for part in parts if len(part)]),
+        probability=concatenated_or_none([part.probability for part in parts if len(part)]),
         point_yx=np.concatenate(points) if parts and len(points) == len(parts) else None,
-        class_probability=_concatenated_or_none([part.class_probability for part in parts if len(part)]),
+        class_probability=concatenated_or_none([part.class_probability for part in parts if len(part)]),
     )
 
 
-def _concatenated_or_none(arrays: Sequence[Float64 | None]) -> Float64 | None:
+def concatenated_or_none(arrays: Sequence[Float64 | None]) -> Float64 | None:
     """Arrays one after the other; None if there are none, or if one of them is None."""
     known = [array for array in arrays if array is not None]
     return np.concatenate(known) if known and len(known) == len(arrays) else None
