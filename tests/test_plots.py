@@ -130,6 +130,22 @@ def test_a_dot_is_a_patient_of_a_team_and_a_symbol_its_mean(board: Path, anchor:
         )
 
 
+def test_an_image_without_a_prediction_is_drawn_as_it_enters_the_mean() -> None:
+    """One of two nuclei is found in the first image, none in the second; the third is empty on both sides."""
+    nuclei, first, nothing = np.zeros((3, 20, 20), int)
+    nuclei[2:8, 2:8], nuclei[12:18, 2:8], first[2:8, 2:8] = 1, 2, 1
+    sides = {"a": nuclei, "b": nuclei, "c": nothing}, {"a": first, "b": nothing, "c": nothing}
+    page = evaluation.compare(*sides).page()
+    for anchor, expected in (
+        ("quality", {"a": (2 / 3, 1), "b": (0, 0)}),
+        ("precision-recall", {"a": (0.5, 1), "b": (0, 0)}),
+    ):
+        mean, dots = figure(page, anchor).series
+        drawn = {dot.text: (dot.x, dot.y) for dot in dots.dots}
+        assert drawn == {name: pytest.approx(pair, abs=1e-6) for name, pair in expected.items()}
+        assert (mean.dots[0].x, mean.dots[0].y) == pytest.approx(np.mean([*expected.values()], axis=0), abs=1e-6)
+
+
 def test_hidden_names_of_patients_stay_hidden(board: Path, tmp_path: Path) -> None:
     shutil.copytree(board, tmp_path / "hidden")
     document = json.loads((board / "leaderboard.json").read_text())

@@ -18,7 +18,7 @@ from evaluation.findings import counted, percent
 from evaluation.report.figures import MARKS_UP_TO, SYMBOLS_UP_TO, series_colour
 from evaluation.report.nuclei import NucleusTable
 from evaluation.report.page import Axis, Dot, Figure, Section, Series
-from evaluation.report.result import ResultDocuments, is_lower_better
+from evaluation.report.result import ResultDocuments, Unit, is_lower_better
 from nuclei_metrics.model import Bool, Float64
 from nuclei_metrics.ranking.stability import kendall_tau
 
@@ -51,9 +51,16 @@ def scatter_section(
             figures[anchor] = _scatter_figure(anchor, f"{caption} of each {unit}", x, y, shown, names)
     if not any(len(one.dots) for figure in figures.values() for one in figure.series):
         return []
-    lead = f"A dot is a {unit}; a symbol is the mean of a result, as in its metrics.json."
+    lead = f"A dot is one {unit}; a symbol is the mean of a result, as in its metrics.json."
     lead += f" The first {len(shown)} of {len(known)} results." * (len(known) > len(shown))
     return [Section("scatter", f"Scores of each {unit} in pairs", (*figures.values(),), lead)]
+
+
+def _value_in_mean(result: ResultDocuments, unit: Unit, path: str) -> float | None:
+    """Return the value of a unit as it enters the mean: 0 if it is undefined although there are reference nuclei."""
+    value = unit.value(path)
+    has_nuclei = bool(unit.counts.get("true_positives") or unit.counts.get("false_negatives"))
+    return 0.0 if value is None and has_nuclei and result.rules["aggregation"]["undefined"] == "worst" else value
 
 
 def _scatter_figure(
@@ -65,8 +72,11 @@ def _scatter_figure(
     for index, (name, result) in enumerate(results.items()):
         mean_x, mean_y = (result.value(f"{path}.group_mean") for path in (x, y))
         texts = [unit.name for unit in result.groups] if names is None else [*names, *[""] * len(result.groups)]
-        pairs = [(text, unit.value(x), unit.value(y)) for text, unit in zip(texts, result.groups, strict=False)]
-        places = [Dot(a, b, text, size=PATIENT) for text, a, b in pairs if a is not None and b is not None]
+        places = []
+        for text, unit in zip(texts, result.groups, strict=False):
+            value_x, value_y = (_value_in_mean(result, unit, path) for path in (x, y))
+            if value_x is not None and value_y is not None:
+                places.append(Dot(value_x, value_y, text, size=PATIENT))
         places = places[:: 1 + len(places) * len(results) // MARKS_UP_TO]
         dots.append(Series(name, places, series_colour(index), "discs"))
         if mean_x is not None and mean_y is not None:
