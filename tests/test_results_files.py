@@ -103,7 +103,7 @@ BEFORE = {"b": "of before", "other": "stays"}
 @pytest.mark.parametrize(("there", "failing"), [({}, 1), ({}, 3), (BEFORE, 1), (BEFORE, 2), (BEFORE, 3), (BEFORE, 4)])
 def test_of_files_put_in_place_at_the_end_all_are_there_or_none(tmp_path, monkeypatch, there, failing):
     """Whichever rename fails; with a file that was there before, there is one more."""
-    monkeypatch.setattr(files, "placed_files", [])
+    monkeypatch.setattr(files, "_placed_counts", [0, 0])
     folder = tmp_path / "new" / "folder"
     if there:
         folder.mkdir(parents=True)
@@ -128,10 +128,10 @@ def test_of_files_put_in_place_at_the_end_all_are_there_or_none(tmp_path, monkey
         write()
     assert sorted(tmp_path.rglob("*")) == before
     assert not there or contents(folder) == there
-    assert files.placed_files == []
+    assert files.note_of_placed() == ""
     write()
     assert contents(folder) == there | FIRST
-    assert files.placed_files == list(FIRST)
+    assert files.note_of_placed() == "files that were complete before are kept: 3"
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
@@ -143,13 +143,16 @@ def test_of_files_for_the_end_none_is_there_after_a_fault(tmp_path):
 
 
 def test_what_was_put_in_place_is_known(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "placed_files", [])
+    monkeypatch.setattr(files, "_placed_counts", [0, 0])
     write_atomically(tmp_path / "one", "1")
     write_together(tmp_path, FIRST)
     full_after(monkeypatch, 0)
     with pytest.raises(OSError, match="No space"):
         write_atomically(tmp_path / "two", "2")
-    assert files.placed_files == ["one", "a", "b", "c"]
+    assert files.note_of_placed() == "files that were complete before are kept: 4"
+    monkeypatch.undo()
+    write_together(tmp_path, {"metrics.json": "{}", "details.json": "{}"})
+    assert files.note_of_placed().startswith("results that were complete before are kept: ")
 
 
 KILLED = """
