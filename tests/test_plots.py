@@ -15,6 +15,7 @@ from scipy.spatial.distance import directed_hausdorff
 from scipy.stats import kendalltau, linregress
 
 import evaluation
+from evaluation.board.stored import read_details
 from evaluation.board.titles import metric_title
 from evaluation.commands.main import run
 from evaluation.folders.demo import DemoPaths
@@ -114,9 +115,8 @@ def board(demo: DemoPaths, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_dot_is_a_patient_of_a_team_and_a_symbol_its_mean(board: Path, anchor: str, x: str, y: str) -> None:
     drawn = figure(page_of_results(board), anchor)
     for team in ("finder", "namer", "outliner"):
-        details, metrics = (
-            json.loads((board / "results" / team / f"{name}.json").read_text()) for name in ("details", "metrics")
-        )
+        details = read_details(board / "results" / team / "details.json", where="details")
+        metrics = json.loads((board / "results" / team / "metrics.json").read_text())
         expected = set()
         for patient, entry in details["groups"].items():
             scores = entry["rules"]["iou_above"]["scores"]

@@ -27,6 +27,7 @@ from browser import Browser, OpenedPage
 from every_format import write_challenge
 from PIL import Image
 
+from evaluation.board.stored import read_details
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.report.folders import page_of_results
@@ -537,7 +538,7 @@ def test_a_nucleus_is_looked_at_by_keyboard_alone(opened: OpenedPage) -> None:
 def test_cases_sort_and_groups_lead_to_them_and_they_to_their_nuclei(
     pages: Path, opened: OpenedPage, rows: list[Row]
 ) -> None:
-    cases = read(pages / "results" / TEAM / "details.json")["cases"]
+    cases = read_details(pages / "results" / TEAM / "details.json", where="details")["cases"]
     f1 = {name: case["rules"]["iou_above"]["scores"]["detection"]["f1"] for name, case in cases.items()}
     opened.page.evaluate(OPEN_ALL)
     table = opened.page.locator("#cases")

@@ -93,7 +93,7 @@ def read_details(path: Path, *, where: str) -> dict[str, Any]:
     document = read_document(path, DetailsFile, where=where)
     try:
         return expanded_details(document)
-    except (KeyError, IndexError):
+    except (KeyError, IndexError, TypeError, AttributeError, RecursionError):
         got = "a score without a path, or a patient without cases"
         raise refused("not-metrics", where, wording="not-our-form", got=got, name=path.name) from None
 

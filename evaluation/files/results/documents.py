@@ -426,7 +426,7 @@ def _unit_entries(
 def expanded_details(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return details.json with the scores of each unit as nested tables, and the reasons at the same paths.
 
-    Raises KeyError, IndexError or TypeError if scores and paths do not fit.
+    Raises KeyError, IndexError, TypeError, AttributeError or RecursionError if scores and paths do not fit.
 
     >>> rules = {"iou": {"counts": {}, "scores": [0.5, None], "undefined": {"one-class": [1]}}}
     >>> written = {"score_paths": {"iou": ["detection.f1", "classification.mcc"]}, "pooled": {"rules": rules},
