@@ -421,6 +421,28 @@ def test_a_layout_of_the_second_collection_gets_its_score_or_is_told(case: str, 
     assert [*differences(capsys, {}, expected, told={told: None})] == []
 
 
+HINT = re.compile(r"evaluation (convert [^;]*?--to \w+(?: --set [\w=]+)?)|(--(?:ignore|leave-out) (?:'[^']+'|\w+))")
+
+
+def test_hints_of_the_second_collection_do_what_they_say(
+    shared_data: Path, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    """Calls of ``convert`` run, and what is left out by an option gives the F1 of the labels without it."""
+    tried = set()
+    for case in MORE_OF_THREADS:
+        with zipfile.ZipFile(shared_data / "compare_cases2" / f"{case}.zip") as archive:
+            archive.extractall(tmp_path / case)
+        monkeypatch.chdir(tmp_path / case)
+        for call, option in sorted({match.groups() for match in HINT.finditer(compared(capsys)[1])}, key=str):
+            tried.add(case)
+            if call:
+                words = ["made.tif" if word == "OUTPUT" else word for word in shlex.split(call)]
+                assert run(words) == 0, (case, call, capsys.readouterr().err)
+            else:
+                assert compared(capsys, option)[0] == pytest.approx(0.8), (case, option)
+    assert tried == {"bg1", "bg1_ref", "coco_nuc_cell", "hovernet_patch4", "labelme_roi"}
+
+
 # --- other members of each kind ---------------------------------------------------------------------------------------
 
 
@@ -1192,6 +1214,10 @@ LAYOUTS["labels that are no nuclei"] = [
      BORDERS),
     ("a background that is left out", both({"a.tif": lambda n: np.where(n, n, 9).astype(np.uint8)}), 0.8, "--ignore 9",
      BORDERS),
+    ("two values, of which one is the background", both({"a.png": lambda n: np.where(n, 1, 2).astype(np.uint8)}), {}, "",
+     {"scipy.ndimage.label(labels != 2)[0]": None, "--ignore": 0}),
+    ("nuclei and cells of several images", both({"y.npy": lambda n: np.stack([np.dstack([cells_of(n), n])] * 2)}),
+     "such as channel 1, whose labels are smaller: numpy.save('labels.npy', numpy.load('y.npy')[..., 1])"),
     *((f"background {value} in predictions alone", pred({"a.tif": lambda n, v=value: np.where(n, n + (v == 1), v)}),
        0.8, f"--ignore {value} --save-challenge kept", {"of predictions is their background": 1})
       for value in (1, 3, 99)),

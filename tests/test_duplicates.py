@@ -231,6 +231,21 @@ def test_points_are_told_by_their_distance() -> None:
     assert found.got == "2 of 2 nuclei, in 1 of 1 case, lie less than half the matching radius from another one"
 
 
+@pytest.mark.parametrize("sides, said", [
+    ([60, 60], True),
+    ([60, 20], False),  # a nucleus of an image
+    ([60, 60, 60], True),
+    ([60], False),
+])  # fmt: skip
+def test_one_large_nucleus_in_every_image_is_told(sides: list[int], said: bool, bench: Bench) -> None:
+    for number, side in enumerate(sides):
+        labels = np.zeros((100, 100), np.uint8)
+        labels[20 : 20 + side, 10 : 10 + side] = 7
+        bench.write(f"pred/{number}.npy", labels)
+    found = "one nucleus in each of" in " ".join(bench.run("compare", "pred", "pred").split())
+    assert found == said
+
+
 def test_compare_tells_how_many_of_which_prediction(tmp_path: Path, bench: Bench) -> None:
     def outlines(*corners: tuple[int, int]) -> dict[str, Any]:
         rings = [[[x, y], [x + 9, y], [x + 9, y + 9], [x, y + 9], [x, y]] for x, y in corners]

@@ -333,7 +333,9 @@ def test_a_missing_prediction_is_refused_if_the_challenge_rejects_those():
 
 @pytest.mark.parametrize("labels, classes, message", [
     (np.array([[-1, 0, 3]]), None, "labels are from -1 to 3"),
-    (np.array([[1.5, 0.0]]), None, "not all whole numbers"),
+    (np.array([[1.5, 0.0]]), None, "not all whole numbers, such as 1.5; of probabilities make labels"),
+    (np.array([[1.0, np.nan]]), None, "write 0 for NaN, numpy.nan_to_num"),
+    (np.array([[1.0, 1e300]]), None, "number the nuclei anew"),
     (np.ones((2, 2, 2), int), None, "not whole numbers of shape"),
     (np.array([[2**64 - 1, 0]], np.uint64), None, "labels are from"),
     (np.array([[1, 0, 2]]), [2], r"\(1,\) classes"),

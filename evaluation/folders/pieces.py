@@ -283,8 +283,12 @@ def remedy(one: SourceFile, why: str, side: Path) -> str | None:
     if VOLUMES in why:
         return OF_PLANES
     if why == TWO_KINDS and (array := pixels_of(one)) is not None:
-        first, second = (np.count_nonzero(plane) for plane in _planes_of(array))
+        planes = np.moveaxis(array, -1, 0) if array.squeeze().ndim > 3 else _planes_of(array)
+        first, second = (np.count_nonzero(plane) for plane in planes)
         channel = int(second < first)
+        if array.squeeze().ndim > 3:  # of several images: one call writes one image
+            call = f"numpy.save('labels.npy', numpy.load({PurePosixPath(one.name).name!r})[..., {channel}])."
+            return f"{OF_TWO.format(channel=channel)} {call}"
         call = sides.convert_call(side, one.name, "--to", "label_tiff", "--set", f"{PLANE}={channel}")
         return f"{OF_TWO.format(channel=channel)} {call}".rstrip(" :")
     if why == PATCH:

@@ -14,7 +14,14 @@ from evaluation.challenge import Challenge, RuleFault, is_safe_name
 from evaluation.challenge.documents import LARGEST, LONGEST_SIDE_PX, MOST_PIXELS, SMALLEST
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import SubmissionRejected
-from evaluation.scoring.match import implausible_labels, match_case, own_duplicates, see_nuclei
+from evaluation.scoring.match import (
+    implausible_labels,
+    match_case,
+    only_nuclei,
+    own_duplicates,
+    see_nuclei,
+    share_of_only_nucleus,
+)
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import Result, check_columns, summarise
@@ -100,6 +107,8 @@ def score_instances(
         where = f"case {quote(case.name)}"
         implausible += implausible_labels(reference, None, f"reference of {where}")
         implausible += [] if prediction is None else implausible_labels(prediction, None, where)
+    implausible += only_nuclei([share_of_only_nucleus(reference) for reference, _ in sides.values()], "reference")
+    implausible += only_nuclei([own.alone for own in nuclei], "submission")
     return summarise(complete, measure_cases(complete, matched), [*implausible, *own_duplicates(complete, nuclei)])
 
 

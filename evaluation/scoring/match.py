@@ -29,6 +29,7 @@ MANY = 20  # nuclei that do not lie in one corner by chance
 _RUNS_OF_SMALL_CASES = 1 << 15
 _RUNS_LOOKED_AT_TOGETHER = 1 << 17
 _TWINS_OF_NUCLEI = 0.05  # share of the nuclei: up to here twins are told only if some are equal
+_LARGE = 0.25  # share of an image that a nucleus has in no usual image
 LOOKED_AT = 64  # shared rows, or close points, for each run or point: a nucleus that is there 64 times is counted
 
 
@@ -319,6 +320,7 @@ class SeenNuclei:
     nuclei, outside   predicted nuclei, and those outside the image or on none of its pixels
     twins, copies     nuclei with an own duplicate, and those of them that are equal to another
     reach             share of the image, in x or y, that the nuclei reach into from its upper left corner
+    alone             share of the image that the only nucleus covers; 0 if there are several
     """
 
     case: str
@@ -328,6 +330,7 @@ class SeenNuclei:
     copies: int = 0
     are_points: bool = False
     reach: float = 0
+    alone: float = 0
 
 
 def see_nuclei(
@@ -351,7 +354,8 @@ def see_nuclei(
         twins = np.empty(0, np.int64)
     copies = count_copies(prediction, twins) if len(twins) else 0
     (reach,) = reach_of_images([prediction]) if reaches else [0.0]
-    return SeenNuclei(case.name, nuclei, outside, len(twins), copies, prediction.point_yx is not None, reach)
+    is_point, alone = prediction.point_yx is not None, share_of_only_nucleus(prediction)
+    return SeenNuclei(case.name, nuclei, outside, len(twins), copies, is_point, reach, alone)
 
 
 def reach_of_images(images: Sequence[Instances]) -> list[float]:
@@ -385,6 +389,19 @@ def suspicious_content(cases: Sequence[SeenNuclei]) -> list[Finding]:
     return [fault("suspicious-content", "submission", wording=sign, nuclei=nuclei, cases=len(cases), percent=percent)]
 
 
+def share_of_only_nucleus(instances: Instances) -> float:
+    """Return the share of the image that the only nucleus covers; 0 if there are several or none."""
+    return int(instances.areas_px()[0]) / math.prod(instances.shape_yx) if len(instances) == 1 else 0.0
+
+
+def only_nuclei(shares: Sequence[float], where: str) -> list[Finding]:
+    """Warn of one large nucleus in each of several images, as in masks of the tissue. ``shares``: of the images."""
+    least = min(shares, default=0)
+    if len(shares) < 2 or least < _LARGE:
+        return []
+    return [fault("suspicious-content", where, wording="alone", cases=len(shares), percent=f"{100 * least:.3g}")]
+
+
 def implausible_labels(instances: Instances, rules: FormatRules | None, where: str) -> list[Finding]:
     """Warn of a nucleus that looks like the background, and of ids that mean several nuclei.
 
@@ -396,6 +413,8 @@ def implausible_labels(instances: Instances, rules: FormatRules | None, where: s
         wording = "" if rules is None or rules.format == "label_image" else "outline"
         if wording == "" and rules is not None and rules.value("components"):
             wording = "mask"
+        elif wording == "" and len(instances) < 3:  # without the background all nuclei would be one
+            wording = "two-values"
         shares = f"{100 * area / math.prod(instances.shape_yx):.3g}"
         findings.append(fault("background-is-nucleus", where, wording=wording, label=label, percent=shares))
     if len(scattered := scattered_instances(instances)):

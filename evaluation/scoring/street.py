@@ -28,7 +28,15 @@ from evaluation.files.submission import SubmissionFiles
 from evaluation.findings import Finding, fault
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.scoring import receive
-from evaluation.scoring.match import CaseSides, MatchedCase, SeenNuclei, match_cases, own_duplicates, suspicious_content
+from evaluation.scoring.match import (
+    CaseSides,
+    MatchedCase,
+    SeenNuclei,
+    match_cases,
+    only_nuclei,
+    own_duplicates,
+    suspicious_content,
+)
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import (
@@ -106,7 +114,9 @@ def _count_submission(
     raise_faults(challenge, received, outcomes)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     warnings = [finding for outcome in outcomes for finding in outcome.warnings]
-    return cases.challenge, results, [*received.findings, *warnings, *own_duplicates(challenge, _seen_in(outcomes))]
+    seen = _seen_in(outcomes)
+    of_all = [*own_duplicates(challenge, seen), *only_nuclei([case.alone for case in seen], "submission")]
+    return cases.challenge, results, [*received.findings, *warnings, *of_all]
 
 
 def score_cases(
@@ -390,6 +400,7 @@ def _find_all(
     lost = [] if has_faults else _everything_outside(outcomes)
     nuclei_seen = _seen_in(outcomes)
     meant = [] if has_faults or lost or challenge.are_counts else suspicious_content(nuclei_seen)
+    meant = meant or only_nuclei([case.alone for case in nuclei_seen], "submission")
     return (*received.findings, *of_cases, *lost, *own_duplicates(challenge, nuclei_seen), *meant)
 
 

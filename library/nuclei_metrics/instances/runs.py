@@ -408,10 +408,12 @@ def whole_labels(labels: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
     if array.dtype.kind != "f":
         return array
     if not np.isfinite(array).all() or np.abs(array).max(initial=0) > EXACT_UP_TO:
-        raise ValueError("labels are not all whole numbers: infinite, NaN or above 2^53")
+        advice = "write 0 for NaN, numpy.nan_to_num(labels)" if np.isnan(array).any() else "number the nuclei anew"
+        raise ValueError(f"labels are not all whole numbers: infinite, NaN or above 2^53; {advice}")
     whole = array.astype(np.int64)
     if not np.array_equal(whole, array):
-        raise ValueError(f"labels are not all whole numbers, such as {float(array[whole != array][0]):g}")
+        got = f"labels are not all whole numbers, such as {float(array[whole != array][0]):g}"
+        raise ValueError(f"{got}; of probabilities make labels, such as scipy.ndimage.label(array > 0.5)[0]")
     return whole
 
 
