@@ -440,7 +440,7 @@ def test_hints_of_the_second_collection_do_what_they_say(
                 assert run(words) == 0, (case, call, capsys.readouterr().err)
             else:
                 assert compared(capsys, option)[0] == pytest.approx(0.8), (case, option)
-    assert tried == {"bg1", "bg1_ref", "coco_nuc_cell", "hovernet_patch4", "labelme_roi"}
+    assert len(tried) >= 7
 
 
 # --- other members of each kind ---------------------------------------------------------------------------------------
@@ -1214,7 +1214,7 @@ LAYOUTS["labels that are no nuclei"] = [
      BORDERS),
     ("a background that is left out", both({"a.tif": lambda n: np.where(n, n, 9).astype(np.uint8)}), 0.8, "--ignore 9",
      BORDERS),
-    ("two values, of which one is the background", both({"a.png": lambda n: np.where(n, 1, 2).astype(np.uint8)}), {}, "",
+    ("two values, one of them the background", both({"a.png": lambda n: np.where(n, 1, 2).astype(np.uint8)}), {}, "",
      {"scipy.ndimage.label(labels != 2)[0]": None, "--ignore": 0}),
     ("nuclei and cells of several images", both({"y.npy": lambda n: np.stack([np.dstack([cells_of(n), n])] * 2)}),
      "such as channel 1, whose labels are smaller: numpy.save('labels.npy', numpy.load('y.npy')[..., 1])"),
