@@ -232,10 +232,10 @@ def test_points_are_told_by_their_distance() -> None:
 
 
 @pytest.mark.parametrize("sides, said", [
-    ([60, 60], True),
-    ([60, 20], False),  # a nucleus of an image
-    ([60, 60, 60], True),
-    ([60], False),
+    ([80, 80], True),
+    ([80, 20], False),  # a nucleus of an image
+    ([80, 80, 80], True),
+    ([80], False),
 ])  # fmt: skip
 def test_one_large_nucleus_in_every_image_is_told(sides: list[int], said: bool, bench: Bench) -> None:
     for number, side in enumerate(sides):

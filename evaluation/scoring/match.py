@@ -29,7 +29,7 @@ MANY = 20  # nuclei that do not lie in one corner by chance
 _RUNS_OF_SMALL_CASES = 1 << 15
 _RUNS_LOOKED_AT_TOGETHER = 1 << 17
 _TWINS_OF_NUCLEI = 0.05  # share of the nuclei: up to here twins are told only if some are equal
-_LARGE = 0.25  # share of an image that a nucleus has in no usual image
+_LARGE = 0.5  # share of an image that the only nucleus of an image has in no usual image
 LOOKED_AT = 64  # shared rows, or close points, for each run or point: a nucleus that is there 64 times is counted
 
 
@@ -391,7 +391,11 @@ def suspicious_content(cases: Sequence[SeenNuclei]) -> list[Finding]:
 
 def share_of_only_nucleus(instances: Instances) -> float:
     """Return the share of the image that the only nucleus covers; 0 if there are several or none."""
-    return int(instances.areas_px()[0]) / math.prod(instances.shape_yx) if len(instances) == 1 else 0.0
+    return (
+        int(instances.areas_px()[0]) / math.prod(instances.shape_yx)
+        if len(instances) == 1 and math.prod(instances.shape_yx) >= 1000
+        else 0.0
+    )
 
 
 def only_nuclei(shares: Sequence[float], where: str) -> list[Finding]:
