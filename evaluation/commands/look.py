@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,6 @@ from evaluation.findings.errors import ChallengeBroken, ReferenceBroken, WrongUs
 
 if TYPE_CHECKING:
     from nuclei_metrics.model import OriginRule, OverlapRule
-
-
-MODELS_WITH_POOLED = 3  # side by side; of more models only means are shown
 
 
 def _check_classes(_: click.Context, __: click.Parameter, names: str | None) -> str | None:
@@ -40,6 +36,20 @@ def _check_match(_: click.Context, __: click.Parameter, text: str | None) -> str
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--match") from None
     return text
+
+
+def _named_paths(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
+    """Split NAME=PATH. Raises BadParameter for what has no name, and for names that no folder can have."""
+    from evaluation.challenge import is_safe_name
+
+    named: dict[str, Path] = {}
+    for text in given:
+        name, sign, path = text.partition("=")
+        if not (sign and path and is_safe_name(name)) or name in named:
+            expected = "a name of its own and a path, such as 'U-Net=unet_masks'"
+            raise click.BadParameter(f"'{text}'; expected {expected}", param_hint="--name")
+        named[name] = Path(path)
+    return named
 
 
 def _table_file(path: Path) -> Path:
@@ -96,14 +106,23 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
     help="Further families in the files, such as 'objects,curves'.",
 )
 @options.path_option("--table", "File for the table of a paper: .tex, .csv or .md.", check=_table_file)
+@click.option(
+    "--name",
+    "named",
+    metavar="NAME=PATH",
+    multiple=True,
+    callback=_named_paths,
+    help="Prediction with the name that tables show.",
+)
 @click.option("--ranking", is_flag=True, help="Rank several predictions, and print the tables of the ranking.")
 @click.option("--explain", is_flag=True, help="Say how each file was read, and why.")
 @options.Workers
 @click.argument("reference", type=options.FolderPath)
-@click.argument("predictions", type=options.FolderPath, nargs=-1, required=True)
+@click.argument("predictions", type=options.FolderPath, nargs=-1)
 def compare(
     reference: Path,
     predictions: tuple[Path, ...],
+    named: dict[str, Path],
     report: bool,
     output: Path | None,
     save_challenge: Path | None,
@@ -119,10 +138,16 @@ def compare(
     """
     from evaluation.folders.compare import compare_paths, model_names
 
-    models = model_names((*predictions, *annotators))
-    how["annotators"] = tuple(models)[len(predictions) :]
-    of_models = ((path, "PREDICTIONS") for path in predictions), ((path, "--annotator") for path in annotators)
-    for path, option in ((reference, "REFERENCE"), *chain(*of_models)):
+    paths = (*predictions, *named.values(), *annotators)
+    if not paths:
+        raise click.MissingParameter(param_type="argument", param_hint="'PREDICTIONS...'")
+    unnamed = model_names((*predictions, *annotators))
+    own, beside = list(unnamed.items())[: len(predictions)], list(unnamed.items())[len(predictions) :]
+    models = dict(own) | named | dict(beside)
+    if len(models) < len(paths):
+        raise click.BadParameter("two predictions have the same name", param_hint="--name")
+    how["annotators"] = tuple(name for name, _ in beside)
+    for path, option in ((reference, "REFERENCE"), *((path, "PREDICTIONS") for path in paths)):
         if report and path.suffix.lower() in (".html", ".htm") and not path.exists():
             place = "compare.html in the folder of --output, or here"
             raise click.BadParameter(
@@ -137,7 +162,6 @@ def compare(
     except ChallengeBroken as broken:
         raise ReferenceBroken(*broken.findings) from None
     from evaluation.folders.differences import differences_table
-    from evaluation.report.skills import side_by_side
 
     if output is not None:
         with options.writing_to(output):
@@ -154,16 +178,9 @@ def compare(
             comparison.report(page, ranking=ranking)
     screen.show_lines(comparison.about_classes)
     screen.show_lines(comparison.notes)
-    groups, units = len({case.group for case in comparison.challenge.cases}), comparison.unit
-    columns = {}
-    for model, (result, mean) in comparison.documents.items():
-        label = comparison.labels[model]
-        columns[label] = (result, mean)
-        if len(comparison.results) <= MODELS_WITH_POOLED and groups > 1:
-            columns[f"{label}, pooled"] = (result, "pooled")
-    screen.show_block(side_by_side("", columns, what=f"mean over {units}" if groups > 1 else "score"))
+    screen.show_block(comparison.scores())
     if comparison.differences:
-        screen.show_block(differences_table(comparison.differences, units))
+        screen.show_block(differences_table(comparison.differences, comparison.unit))
     if ranking:
         screen.show_sections(comparison.page(ranking=True), "places", "common")
     screen.show_findings(finding for finding in comparison.findings if finding.code != "classes-differ")

@@ -7,13 +7,13 @@ by the same functions. Nuclei stay in memory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from evaluation.folders.made_challenge import ClassNames, Wanted, distinct_names
 from evaluation.folders.pieces import VOLUMES, Array, axis_of_masks, meaning_of
 from evaluation.folders.source import Pairing, Size, Source, SourceCase
 from evaluation.scoring.from_arrays import score_instances
+from evaluation.scoring.score import Result
 from evaluation.scoring.workers import check_workers
 from nuclei_metrics.instances.runs import (
     EXACT_UP_TO,
@@ -44,6 +45,9 @@ from nuclei_metrics.instances.runs import (
 )
 from nuclei_metrics.model import Instances, LabelRuns, Region
 from nuclei_metrics.model.annotations import runs_of
+
+if TYPE_CHECKING:
+    from evaluation.report.pictures import Scene
 
 PATH_TYPES = (str, PathLike)
 SEVERAL = 4  # nuclei, each with a class of its own: no class map
@@ -93,16 +97,10 @@ def compare(
     if isinstance(reference, PATH_TYPES):
         if groups is not None:
             raise ValueError("groups are for arrays; with files, each patient is a folder")
-        return compare_paths(
-            Path(reference),
-            _paths_in(prediction),
-            classes=option,
-            ignore=ignored,
-            match=match,
-            annotators=annotators,
-            families=families,
-            workers=workers,
-        )
+        how: dict[str, Any] = {"classes": option, "ignore": ignored, "match": match, "annotators": annotators}
+        how |= {"families": families, "workers": workers}
+        again = partial(compare_paths, Path(reference), _paths_in(prediction), **how)
+        return replace(again(), draw=partial(_draw_paths, again))
     if isinstance(prediction, PATH_TYPES):
         raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
     named_models = _models_by_name(reference, prediction)
@@ -145,7 +143,7 @@ def compare(
     regions = {name: image.region for name, image in images.items()}
     findings = [finding for read in read_sides for image in read.values() for finding in image.findings]
     findings += planned.findings
-    results, parties = {}, parties_of(side, sides, planned)
+    results, parties, drawn = {}, parties_of(side, sides, planned), {}
     for party in parties:
         tables = _array_rules(party.plan, "reference/"), _array_rules(party.plan, "")
         challenge = Challenge.build(resolve_preset(challenges.document_of(side, party, *tables, wanted)))
@@ -157,10 +155,24 @@ def compare(
             made = {name: one.with_ids(party.plan, f"{model!r}, image {name!r}") for name, one in models[model].items()}
             pairs = {name: (nuclei, made.get(name)) for name, nuclei in of_reference.items()}
             results[model] = result = score_instances(challenge, pairs, groups=groups, regions=regions)
+            drawn[model] = (result, pairs, regions)
             some = [TriedImage(n, r, (p,)) for n, (r, p) in pairs.items() if p is not None and len(p) and len(r)]
             hints = (*hints_about(partial(list, some[:IMAGES_TRIED]), result), *classes_hint(result))
             findings += [replace(hint, where=f"prediction {model!r}") for hint in hints]
-    return comparison_of(results, parties, findings=tuple(dict.fromkeys(findings)), annotators=annotators)
+    found = comparison_of(results, parties, findings=tuple(dict.fromkeys(findings)), annotators=annotators)
+    return replace(found, draw=partial(_draw_arrays, drawn))
+
+
+def _draw_paths(again: Callable[..., Comparison]) -> Mapping[str, Mapping[str, Scene]]:
+    """Read the files once more and draw their nuclei."""
+    return again(pictures=True).scenes
+
+
+def _draw_arrays(models: Mapping[str, tuple[Result, Any, Mapping[str, Region]]]) -> dict[str, dict[str, Scene]]:
+    """Draw the nuclei of each model: of its result, pairs of instances and regions that are not annotated."""
+    from evaluation.report.pictures import draw_instances
+
+    return {model: draw_instances(*made) for model, made in models.items()}
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------

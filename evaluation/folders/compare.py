@@ -10,11 +10,12 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
+from os.path import commonprefix
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -46,9 +47,9 @@ from evaluation.folders.look import look
 from evaluation.folders.made_challenge import ClassPlan, Party, Wanted, free_name, holds_points, safe_name
 from evaluation.folders.pieces import EACH_A_MASK, pixels_of
 from evaluation.folders.source import NAMELESS, Source, SourceFile, convert_call, pictures_near
-from evaluation.report.page import Page
+from evaluation.report.page import Page, Table
 from evaluation.report.result import ResultDocuments
-from evaluation.report.skills import COMPARED, MARK, SkillRow, skill_rows
+from evaluation.report.skills import COMPARED, MARK, SkillRow, side_by_side, skill_rows
 from evaluation.scoring.score import Result, import_pandas
 from evaluation.scoring.street import score_submission
 from evaluation.scoring.workers import Progress, progress_of_round
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+    from evaluation.report.notebook import ShownPage, ShownTable
+    from evaluation.report.nuclei import NucleusTable
     from evaluation.report.paper import PaperTable
     from evaluation.report.pictures import Scene
 
@@ -367,13 +370,20 @@ def _with_advice(finding: Finding) -> Finding:
 
 
 def model_names(paths: Sequence[Path]) -> dict[str, Path]:
-    """A short name for each prediction: its file or folder name, with the folder around it where two are the same."""
+    """A short name for each prediction: its file or folder name, with the folder around it where two are the same.
+
+    What all names begin with is left out up to its last "_", "-", " " or ".", if letters stand behind it in each.
+    """
 
     def without_challenge_words(path: Path) -> str:
         path = path.resolve()
         return path.name if path.is_dir() else re.sub(r"(\.[A-Za-z][A-Za-z0-9]{0,7})+$", "", path.name) or path.name
 
     short = [without_challenge_words(path) for path in paths]
+    if len(set(short)) > 1:
+        shared = re.match(r".*[ _.-]|", commonprefix(short))  # noqa: RUF071
+        rest = [name[shared.end() :] if shared else name for name in short]
+        short = rest if all(re.match(r"[^\W\d]", name) for name in rest) else short
     names: dict[str, Path] = {}
     taken: set[str] = set()
     for name, path in zip(short, paths, strict=True):
@@ -403,6 +413,7 @@ class Comparison:
     apart     predictions that cannot be ranked next to the rest
     scenes    what is drawn of the images of each model on the page, by their names; may be empty
     annotators  predictions that are second annotations: their agreement with the reference is the ceiling
+    draw      makes the scenes when they are wanted first, where they are not there
     """
 
     results: Mapping[str, Result]
@@ -411,6 +422,7 @@ class Comparison:
     apart: tuple[str, ...] = ()
     scenes: Mapping[str, Mapping[str, Scene]] = field(default_factory=dict)
     annotators: tuple[str, ...] = ()
+    draw: Callable[[], Mapping[str, Mapping[str, Scene]]] | None = None
 
     @property
     def challenge(self) -> Challenge:
@@ -449,7 +461,7 @@ class Comparison:
         teams = [
             team_of_documents(model, challenge, columns, one.metrics, one.details, tables=tables_of_result(one))
             for model, one in results.items()
-            if model not in self.apart
+            if model not in (*self.apart, self.annotators)
         ]
         paths = [column.path for column in challenge.ranking.columns]
         shown = [Unranked(model, "other-rules", NO_PLACE, _values_at(results[model], paths)) for model in self.apart]
@@ -493,17 +505,46 @@ class Comparison:
         """The scores that are shown, side by side."""
         return skill_rows(list(self.documents.values()), {"": tuple(COMPARED)})
 
+    def scores(self) -> Table:
+        """The table of scores of terminals and notebooks."""
+        groups = len({case.group for case in self.challenge.cases})
+        what = f"mean over {self.unit}" if groups > 1 else "score"
+        columns = {self.labels[model]: column for model, column in self.documents.items()}
+        return side_by_side("", columns, what=what)
+
+    def summary(self) -> ShownTable:
+        """Tabulate why the PQ is below 1: what detection, classes and outlines cost, and how much of it is a pixel."""
+        from evaluation.report.notebook import ShownTable
+
+        table = self._summary()
+        if table is None:
+            raise ValueError("there is no score of matched nuclei to explain")
+        return ShownTable(table)
+
+    def show(self, image: str | None = None, *, height: int = 640) -> ShownPage:
+        """Show the nuclei in a notebook, in the viewer of the page. Needs the extra ``report``.
+
+        image   by its name; None: the one with the worst score
+        height  of the viewer, px
+        """
+        from evaluation.report.notebook import ShownPage
+        from evaluation.report.submission import image_sections
+
+        names = [case.name for case in self.challenge.cases]
+        if image is not None and image not in names:
+            raise ValueError(f"no image {image!r}; expected {listed(names)}")
+        with self._nuclei() as nuclei:
+            sections = image_sections(self._labelled(), nuclei, self._drawn, start=image or "*")
+        subtitle = f"{counted(len(self.results), 'model')}, {counted(len(names), 'image')}"
+        return ShownPage(Page(self.challenge.name, subtitle, (), tuple(sections[:1])), height)
+
     def _repr_html_(self) -> str:
-        """The table that notebooks show."""
+        """The tables that notebooks show."""
+        from evaluation.report.notebook import table_html
+
         first = "".join(f"<p>{escape(line)}</p>" for line in self.about_classes)
-        head = "".join(f"<th>{escape(label)}</th>" for label in self.labels.values())
-        body = []
-        for row in self.rows():
-            values = "".join(f"<td>{score}</td>" for score in row.scores)
-            body.append(
-                f'<tr><th style="text-align:left" title="{COMPARED[row.path]}">{escape(row.path)}</th>{values}</tr>'
-            )
-        return f"{first}<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        tables = [self.scores(), self._summary()]
+        return first + "".join(table_html(table) for table in tables if table is not None)
 
     def to_frame(self, level: Level = "scores") -> pandas.DataFrame:
         """A pandas table: "scores" (a row for each model and metric), "cases", "nuclei", or "table". Needs pandas.
@@ -541,22 +582,42 @@ class Comparison:
 
     def page(self, *, ranking: bool = False) -> Page:
         """The page that ``report`` writes; with the ranking of several models, if it is wanted."""
-        from evaluation.report.folders import read_nuclei
         from evaluation.report.submission import comparison_page
+
+        differences = differences_table(self.differences, self.unit) if self.differences else None
+        with self._nuclei() as nuclei:
+            return comparison_page(
+                self._labelled(),
+                leaderboard_document(self.board) if ranking and self.board else None,
+                nuclei,
+                self._drawn,
+                title=self.challenge.name,
+                about_classes=self.about_classes,
+                beside=[table for table in (differences, self._summary()) if table is not None],
+                unit=self.unit,
+            )
+
+    @contextmanager
+    def _nuclei(self) -> Iterator[dict[str, NucleusTable | None]]:
+        """The nuclei of each model."""
+        from evaluation.report.folders import read_nuclei
 
         documents, labels = self.details(), self.labels
         with _objects_of(self.results) as paths:
-            nuclei = {labels[model]: read_nuclei(path, documents[model]) for model, path in paths.items()}
-        return comparison_page(
-            {labels[model]: document for model, document in documents.items()},
-            leaderboard_document(self.board) if ranking and self.board else None,
-            nuclei,
-            {labels[model]: scenes for model, scenes in self.scenes.items()},
-            title=self.challenge.name,
-            about_classes=self.about_classes,
-            differences=differences_table(self.differences, self.unit) if self.differences else None,
-            unit=self.unit,
-        )
+            yield {labels[model]: read_nuclei(path, documents[model]) for model, path in paths.items()}
+
+    @cached_property
+    def _drawn(self) -> Mapping[str, Mapping[str, Scene]]:
+        scenes = self.scenes if self.scenes or self.draw is None else self.draw()
+        return {self.labels[model]: of_model for model, of_model in scenes.items()}
+
+    def _labelled(self) -> dict[str, ResultDocuments]:
+        return {self.labels[model]: document for model, document in self.details().items()}
+
+    def _summary(self) -> Table | None:
+        from evaluation.report.summary import summary_table
+
+        return summary_table({self.labels[model]: result for model, result in self.results.items()})
 
     def report(self, path: Path | str, *, ranking: bool = False) -> None:
         """Write a page with all models, to be opened in a browser. Needs the extra ``report``."""

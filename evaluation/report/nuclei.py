@@ -66,10 +66,10 @@ class NucleusTable:
         return replace(self, **chosen, cases=(name,))
 
 
-def _disc_iou(area: Float64 | np.float64) -> Float64:
+def disc_iou(area: Float64 | np.float64) -> Float64:
     """Compute from a disc's area its IoU with the disc that is one pixel smaller all around, (1 - 1/r)².
 
-    >>> _disc_iou(math.pi * np.array([100.0, 1.0, 0.0])).round(2).tolist()
+    >>> disc_iou(math.pi * np.array([100.0, 1.0, 0.0])).round(2).tolist()
     [0.81, 0.0, 0.0]
     """
     radius = np.sqrt(np.maximum(area, math.pi) / math.pi)
@@ -103,7 +103,7 @@ def size_table(nuclei: NucleusTable) -> Table:
         iou = nuclei.measures["iou"][part[is_matched]]
         iou = iou[np.isfinite(iou)]
         median = float(np.median(iou)) if len(iou) else None
-        disc = _disc_iou(np.median(area)).item()
+        disc = disc_iou(np.median(area)).item()
         share = in_percent(float(np.mean(is_matched)))
         rows.append([f"{area.min():,.0f} to {area.max():,.0f}", share, median, disc, len(part)])
     titles = ["area, px", "matched, %", "median IoU", "disc, one pixel too small", "nuclei"]
@@ -258,6 +258,7 @@ def browser_of(
     score: str = "",
     order: Sequence[str] = (),
     overview: int = 0,
+    start: str = "",
 ) -> Widget:
     """The nuclei of one submission or more as data. Rows stay in the order of objects.csv.
 
@@ -265,6 +266,7 @@ def browser_of(
     score     title of the main score
     order     names of cases, those that come first
     overview  how many of these are drawn as a whole before one is chosen
+    start     a case that the viewer shows at once
     """
     names = dict.fromkeys([*order, *(name for team in teams for name in team.nuclei.cases)])
     cases = {name: index for index, name in enumerate(names)}
@@ -291,6 +293,7 @@ def browser_of(
     data = {
         "teams": [team.name for team in teams] if len(teams) > 1 else [],
         "overview": overview,
+        "start": start,
         "classes": list(teams[0].nuclei.classes),
         "score": score,
         "rule": {"words": rule_in_words(rule), "threshold": rule.get("threshold")},

@@ -25,14 +25,16 @@ from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.report.tissue import Tissue, open_tissue
 from evaluation.scoring.error_costs import CaseErrors, count_error_kinds
-from evaluation.scoring.match import MatchedCase, sort_case
+from evaluation.scoring.match import MatchedCase, match_case, sort_case
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.read import reference_files, rules_of_references
 from evaluation.scoring.receive import receive_submission
+from evaluation.scoring.score import Result
 from evaluation.scoring.street import CaseInput, CaseOutcome, ReadCase, raise_faults, read_and_match, sort_cases
 from evaluation.scoring.workers import Progress, run_job, run_work
 from nuclei_metrics.instances.outlines import trace_outlines
-from nuclei_metrics.instances.runs import select_instances
+from nuclei_metrics.instances.prepare import PreparedReference
+from nuclei_metrics.instances.runs import empty_region, select_instances
 from nuclei_metrics.metrics.counts import KINDS, RIGHT, WRONG_CLASS, ErrorKinds
 from nuclei_metrics.model import Bool, Case, Instances, Int64, Region
 
@@ -86,14 +88,33 @@ class JudgedCase:
     ignored: Instances
 
 
-def judge_case(challenge: Challenge, matched: MatchedCase, submitted: Instances | None) -> JudgedCase:
+def judge_case(
+    challenge: Challenge, matched: MatchedCase, submitted: Instances | None, kinds: ErrorKinds | None = None
+) -> JudgedCase:
     """Judge a matched case. ``submitted``: the prediction before the ignore region; None: not submitted."""
     ignored = matched.prediction
     if submitted is not None:
         has_left = np.ones(len(submitted), np.bool_)
         has_left[slice(None) if matched.kept is None else matched.kept] = False
         ignored = select_instances(submitted, has_left)
-    return JudgedCase(matched, sort_case(challenge, matched, challenge.matching.rules[0]), ignored)
+    return JudgedCase(matched, kinds or sort_case(challenge, matched, challenge.matching.rules[0]), ignored)
+
+
+def draw_instances(
+    result: Result, pairs: Mapping[str, tuple[Instances, Instances | None]], regions: Mapping[str, Region]
+) -> dict[str, Scene]:
+    """Draw the nuclei in memory from which a result was made, reference and prediction of each case, without tissue.
+
+    regions  of what is not annotated, by the name of the case
+    """
+    challenge, scenes = result.challenge, {}
+    pixels = _share_pixels({case.name: prod(case.shape_yx) for case in challenge.cases}, PIXELS)
+    for case in challenge.cases:
+        reference, prediction = pairs[case.name]
+        prepared = PreparedReference(reference, regions.get(case.name, empty_region()))
+        judged = judge_case(challenge, match_case(challenge, case, prepared, prediction), prediction)
+        scenes[case.name] = scene_of(judged, None, pixels[case.name])
+    return scenes
 
 
 # --- scenes -----------------------------------------------------------------------------------------------------------
@@ -449,8 +470,9 @@ def _judge_cases(
     judgements: list[_Judgement | CaseOutcome] = []
     rule = challenge.matching.rules[0].name
     for read, result in zip(cases, results, strict=True):
-        judged = judge_case(challenge, read.matched, read.prediction)
-        errors = count_error_kinds(read.matched, result.counts[rule], judged.kinds, rule)
+        kinds = ErrorKinds(result.reference.kinds[rule], result.prediction.kinds[rule])
+        judged = judge_case(challenge, read.matched, read.prediction, kinds)
+        errors = count_error_kinds(result, rule)
         name, written = result.case.name, list[Path]()
         if overlays is not None:  # names of cases are checked with the challenge
             drawn = {".geojson": overlay_geojson(judged, challenge.class_names), **label_tiffs(judged)}

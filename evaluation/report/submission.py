@@ -461,7 +461,7 @@ def comparison_page(
     title: str,
     unit: str,
     about_classes: Sequence[str] = (),
-    differences: Table | None = None,
+    beside: Sequence[Table] = (),
 ) -> Page:
     """Create the page of ``compare``: the scores of the models, the images, and folded below whatever else is known.
 
@@ -471,11 +471,12 @@ def comparison_page(
     scenes   of each model by the name of the image; may be empty
     unit     what means are over, such as "images"
     about_classes  lines about classes that differ
-    differences    of the models in the main scores
+    beside   tables beside the scores
     """
     first = next(iter(results.values()))
     caption = f"Mean over {unit}" if len(first.groups) > 1 else "Scores of the image"
-    table = side_by_side(caption, {name: (result, "group_mean") for name, result in results.items()})
+    columns = {name: (result, "group_mean") for name, result in results.items()}
+    table = side_by_side(caption, columns)
     answer = [Text(tuple(about_classes), "warning")] if about_classes else []
     folded: list[Section] = []
     if len(results) == 1:
@@ -485,14 +486,18 @@ def comparison_page(
     elif board is not None:
         ranking = Section("places", "Ranking", (facts_table(board), board_table(board)), folded=True)
         folded = [ranking, *(_of_images(section) for section in folded_sections(board) if section.anchor != "values")]
+    if len(first.groups) > 1:
+        columns = {name: (result, "pooled") for name, result in results.items()}
+        pooled = replace(side_by_side("All images pooled", columns), anchor="pooled-scores")
+        folded.insert(0, Section("pooled", "Pooled scores", (pooled,), folded=True))
     images = counted(len(first.cases), "image")
     return Page(
         title,
         f"{counted(len(results), 'model')}, {images}",
         identify_document(first.metrics if board is None else board),
         (
-            Section("compared", "Scores", (*answer, table, *filter(None, [differences]))),
-            *_image_sections(results, nuclei, scenes),
+            Section("compared", "Scores", (*answer, table, *beside)),
+            *image_sections(results, nuclei, scenes),
             *(replace(section, folded=True) for section in scatter_section(results, unit.removesuffix("s"))),
             *outline_section(nuclei, rule_from(first.rules["matching"]["rules"][0]).short),
             *folded,
@@ -505,12 +510,14 @@ def _of_images(section: Section) -> Section:
     return replace(section, title=section.title.replace(" case", " image"))
 
 
-def _image_sections(
+def image_sections(
     results: Mapping[str, ResultDocuments],
     nuclei: Mapping[str, NucleusTable | None],
     scenes: Mapping[str, Mapping[str, Scene]],
+    *,
+    start: str = "",
 ) -> list[Section]:
-    """Images from the worst to the best: drawn, and as a table."""
+    """Images from the worst to the best: drawn, and as a table. ``start``: the image that the viewer shows at once."""
     first = next(iter(results.values()))
     score = main_score(first)
     values = {name: {unit.name: unit.value(score) for unit in result.cases} for name, result in results.items()}
@@ -536,7 +543,7 @@ def _image_sections(
         return [Section("image-section", "Images", (table,))]
     lead = f"From the worst to the best {title}. A click on an image opens it in the whole window."
     rule, overview = first.rules["matching"]["rules"][0], max(1, PICTURES_UP_TO // len(results))
-    drawn = browser_of(teams, rule, score=title, order=order, overview=overview)
+    drawn = browser_of(teams, rule, score=title, order=order, overview=overview, start=start)
     return [
         Section("image-section", "Images", (drawn,), lead),
         Section("image-table", "Scores of each image", (table,), folded=True),

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from rich import box
+from rich.cells import cell_len
 from rich.table import Table as Grid
 from rich.text import Text as Words
 
 from evaluation.findings import counted
 from evaluation.report.page import Block, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
-from evaluation.report.tables import name_ends, shown_cell, shown_value, table_of, visible
+from evaluation.report.tables import name_ends, shown_cell, shown_value, table_of, visible, write_name
 from nuclei_metrics.model import RasterisationReport
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
 
 SIGNS: dict[Tone, str] = {"plain": "", "good": "✓ ", "warning": "! ", "bad": "✕ "}
 STYLES: dict[Tone, str] = {"plain": "", "good": "green", "warning": "yellow", "bad": "red"}
@@ -60,7 +61,7 @@ def block_renderables(block: Block, rows: int) -> list[RenderableType]:
         case Table():
             left_out = len(block.rows) - rows
             more = f"and {counted(left_out, 'more row')} on the page" if left_out > 0 else ""
-            return [_table_grid(block, rows), *(words(line, "dim") for line in (more, block.note) if line)]
+            return [_FittingTable(block, rows), *(words(line, "dim") for line in (more, block.note) if line)]
         case Figure():
             return [words(block.caption, "bold"), words(block.description)]
         case Widget():
@@ -79,20 +80,85 @@ def _tile_grid(tiles: Tiles) -> Grid:
     return grid
 
 
-def _table_grid(table: Table, rows: int) -> Grid:
-    title = words(table.caption, "bold") if table.caption else None
-    grid = Grid(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="")
-    for column in table.columns:
-        grid.add_column(words(column.title), justify="left" if column.digits is None else "right", overflow="fold")
-    start, end = name_ends(replace(table, rows=table.rows[:rows]))
-    for row in table.rows[:rows]:
-        cells = [shown_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)]
-        name = cells[0].text
-        cut = "…" * (start > 0) + name[start : len(name) - end] + "…" * (end > 0)
-        texts = (cut, *(cell.text for cell in cells[1:]))
-        styled = zip(texts, (cell.tone for cell in cells), strict=True)
-        grid.add_row(*(words(SIGNS[tone] + (text or "–"), STYLES[tone]) for text, tone in styled))
-    return grid
+@dataclass(frozen=True, slots=True)
+class _FittingTable:
+    """The first rows of a table, in as many blocks of columns as the terminal needs; the first column heads each."""
+
+    table: Table
+    rows: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        columns = self.table.columns
+        start, end = name_ends(replace(self.table, rows=self.table.rows[: self.rows]))
+        rows = []
+        for row in self.table.rows[: self.rows]:
+            cells = [shown_cell(cell, column) for cell, column in zip(row, columns, strict=True)]
+            name = cells[0].text
+            cut = "…" * (start > 0) + name[start : len(name) - end] + "…" * (end > 0)
+            texts = (cut, *(cell.text for cell in cells[1:]))
+            rows.append(
+                [words(SIGNS[cell.tone] + (text or "–"), STYLES[cell.tone])
+                 for text, cell in zip(texts, cells, strict=True)]
+            )  # fmt: skip
+        heads = [words(write_name(column.title, _HEAD_UP_TO)) for column in columns]
+        widths = [
+            _ends_of_width([heads[index], *(row[index] for row in rows)], is_whole=column.digits is not None)
+            for index, column in enumerate(columns)
+        ]
+        widths[0] = max(widths[0][0], min(widths[0][1], _NAME_UP_TO)), widths[0][1]
+        title = words(self.table.caption, "bold") if self.table.caption else None
+        for block in _blocks(widths, options.max_width):
+            grid = Grid(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="")
+            for index, width in zip(block, _fitted([widths[index] for index in block], options.max_width), strict=True):
+                justify: Literal["left", "right"] = "left" if columns[index].digits is None else "right"
+                grid.add_column(heads[index], justify=justify, overflow="fold", width=width)
+            for texts_of_row in rows:
+                grid.add_row(*(texts_of_row[index] for index in block))
+            yield grid
+            title = None
+
+
+_HEAD_UP_TO = 32  # characters of the title of a column
+_NAME_UP_TO = 40  # characters of the first column that are not wrapped
+_BESIDE = 3  # characters beside a column, and one more at the end of a row
+
+
+def _ends_of_width(texts: Sequence[Words], *, is_whole: bool) -> tuple[int, int]:
+    """Return the least width of a column, in which no word is cut and no number wrapped, and the width of one line."""
+    head, *cells = texts
+    natural = max(text.cell_len for text in texts)
+    longest = max(cell_len(word) for text in (texts if not is_whole else [head]) for word in text.plain.split(" "))
+    return (max([longest, *(text.cell_len for text in cells)]) if is_whole else longest), natural
+
+
+def _blocks(widths: Sequence[tuple[int, int]], room: int) -> Iterator[list[int]]:
+    """Yield the columns of each block: the first one, and as many others as there is room for.
+
+    >>> [*_blocks([(10, 20), (8, 8), (8, 8), (8, 8)], 40)]
+    [[0, 1, 2], [0, 3]]
+    """
+    block = [0]
+    for index in range(1, len(widths)):
+        if len(block) > 1 and sum(widths[one][0] + _BESIDE for one in (*block, index)) + 1 > room:
+            yield block
+            block = [0]
+        block.append(index)
+    yield block
+
+
+def _fitted(widths: Sequence[tuple[int, int]], room: int) -> list[int]:
+    """Share the width of a row among its columns; each has its least width, and at most that of one line.
+
+    >>> _fitted([(10, 20), (8, 8)], 28), _fitted([(10, 20), (8, 8)], 80)
+    ([13, 8], [20, 8])
+    """
+    left = room - 1 - sum(least + _BESIDE for least, _ in widths)
+    fitted = []
+    for least, natural in widths:
+        more = min(max(left, 0), natural - least)
+        fitted.append(min(least + more, max(room - _BESIDE - 1, 1)))
+        left -= more
+    return fitted
 
 
 def words(text: str, style: str = "") -> Words:

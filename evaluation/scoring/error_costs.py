@@ -10,12 +10,11 @@ import numpy as np
 
 from evaluation.challenge import Challenge
 from evaluation.files.results.documents import rounded
-from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.score import penalised
 from nuclei_metrics.aggregation import mean_of_units, stack_cases, unite
 from nuclei_metrics.metrics import metrics_of
-from nuclei_metrics.metrics.counts import KINDS, MISSED, POOR_OUTLINE, WRONG_CLASS, ErrorKinds
-from nuclei_metrics.model import AGGREGATIONS, Case, CaseTable, Int64, MatchCounts
+from nuclei_metrics.metrics.counts import KINDS, MISSED, POOR_OUTLINE, WRONG_CLASS
+from nuclei_metrics.model import AGGREGATIONS, Case, CaseResult, CaseTable, Int64, MatchCounts
 
 OUTLINES = ("iou", "dice")  # the measures of the headline scores
 HEADLINES = (
@@ -42,19 +41,16 @@ class CaseErrors:
     unmatched: Int64
 
 
-def count_error_kinds(case: MatchedCase, counts: MatchCounts, kinds: ErrorKinds, rule: str) -> CaseErrors:
-    """How many nuclei of a case are of each kind. ``rule``: the matching rule of the counts and of the kinds."""
+def count_error_kinds(result: CaseResult, rule: str) -> CaseErrors:
+    """How many nuclei of a case are of each kind under a matching rule."""
+    counts, pairs = result.counts[rule], result.matches[rule]
     unmatched = np.zeros((2, len(KINDS), len(counts.confusion)), np.int64)
-    pairs = case.matches[rule]
-    sides = (
-        (case.reference.instances, kinds.reference, pairs.reference_index),
-        (case.prediction, kinds.prediction, pairs.prediction_index),
-    )
-    for number, (nuclei, kind, matched_index) in zip(unmatched, sides, strict=True):
-        without = np.delete(np.arange(len(nuclei)), matched_index)
-        np.add.at(number, (kind[without], nuclei.class_id[without]), 1)
-    reference, prediction = (np.bincount(kind, minlength=len(KINDS)) for _, kind, _ in sides)
-    return CaseErrors(case.case, counts, reference, prediction, unmatched)
+    sides = ((result.reference, pairs.reference_index), (result.prediction, pairs.prediction_index))
+    for number, (nuclei, matched_index) in zip(unmatched, sides, strict=True):
+        without = np.delete(np.arange(len(nuclei.class_id)), matched_index)
+        np.add.at(number, (nuclei.kinds[rule][without], nuclei.class_id[without]), 1)
+    reference, prediction = (np.bincount(nuclei.kinds[rule], minlength=len(KINDS)) for nuclei, _ in sides)
+    return CaseErrors(result.case, counts, reference, prediction, unmatched)
 
 
 def error_costs(challenge: Challenge, cases: Iterable[CaseErrors]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 "use strict";
 // Nuclei to look through: rows are filtered and sorted here; a picture is drawn when it is seen.
 (() => {
-  const { teams, overview, classes, cases, columns, kinds, outlines, rule, runs, score, why } = JSON.parse(document.getElementById("page_browser").textContent);
+  const { teams, overview, classes, cases, columns, kinds, outlines, rule, runs, score, start, why } = JSON.parse(document.getElementById("page_browser").textContent);
   const root = document.querySelector(".browser");
   const find = (selector) => root.querySelector(selector);
   const STATES = ["matched", "wrong class", "missed", "spurious"];
@@ -583,7 +583,8 @@
 
   const openHash = () => {
     const given = new URLSearchParams(location.hash.slice(1));
-    const at = cases.findIndex((one) => one.name === given.get("case"));
+    const wanted = given.get("case") ?? start;
+    const at = wanted === "*" ? 0 : cases.findIndex((one) => one.name === wanted);
     if (at < 0) return;
     const team = Math.max(teams.indexOf(given.get("model")), 0);
     look(at, new Set([team]));
