@@ -18,6 +18,7 @@ from evaluation.folders.convert import convert_file
 from nuclei_metrics.instances.runs import instances_from_labels
 from nuclei_metrics.matching import match_iou_above, overlap_table
 from nuclei_metrics.matching.rules import match_best_iou_any_overlap
+from nuclei_metrics.matching.table import find_twins
 from nuclei_metrics.metrics.counts import KINDS, ErrorKinds, sort_errors
 from nuclei_metrics.model import Instances, Matches
 
@@ -96,6 +97,18 @@ def test_a_pair_that_only_its_classes_keep_apart_is_a_wrong_class():
     assert names_of(found) == ("right wrong_class", "right wrong_class")
     found = sort_sides(side_of("AAA.BBB...", "12"), side_of("aaa...bbbb", "21"), class_aware=True)
     assert names_of(found) == ("wrong_class poor_outline", "wrong_class poor_outline")
+
+
+def test_an_unmatched_prediction_on_a_matched_one_is_a_duplicate():
+    """Of a copy, a smaller one inside and one that shares half of it; beside nothing matched it is none."""
+    pictures = ("aaaa......", "aaaa......", "aa........", "..aaaaa...", "......bbb.", "......bbb.")
+    prediction = np.stack([np.array([list(row)]) != "." for row in pictures]), [1] * len(pictures)
+    sides = instances_of(*side_of("AAAA......")), instances_of(*prediction)
+    first = match_sides(*sides).prediction_index.tolist()
+    found = sort_errors(*sides, overlap_table(*sides), match_sides(*sides), twins=find_twins(sides[1]))
+    expected = ["duplicate"] * 3 + ["spurious"] * 3  # half of the smaller one is not more than half
+    expected[first[0]] = "right"
+    assert names_of(found) == ("right", " ".join(expected)) and first[0] < 2
 
 
 def test_kinds_follow_the_pairs_of_the_rule_and_not_the_overlap():

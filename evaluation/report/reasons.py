@@ -20,6 +20,7 @@ _WORDS_OF_KINDS = {
     "wrong_class": "wrong class: the same rule without classes would match it",
     "poor_outline": "poor outline: the best free pair overlaps, but not enough for the rule",
     "split": "split: one reference nucleus is covered by several predictions",
+    "duplicate": "duplicate: it shares more than half of the smaller of the two with a matched prediction",
     "merged": "merged: one prediction covers several reference nuclei",
 }
 

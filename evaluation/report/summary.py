@@ -20,6 +20,7 @@ _MAIN = ("panoptic.pq", "panoptic.binary.pq", "detection.f1")  # the first that 
 _ROWS: Mapping[str, str] = {  # by the kind of error
     "missed": "Detection: false negatives",
     "spurious": "Detection: false positives",
+    "duplicate": "Detection: duplicates",
     "split": "Detection: split nuclei",
     "merged": "Detection: merged nuclei",
     "wrong_class": "Classes: wrong class",

@@ -100,7 +100,7 @@ class _FittingTable:
                 [words(SIGNS[cell.tone] + (text or "–"), STYLES[cell.tone])
                  for text, cell in zip(texts, cells, strict=True)]
             )  # fmt: skip
-        heads = [words(write_name(column.title, _HEAD_UP_TO)) for column in columns]
+        heads = [words(_head_of(column.title)) for column in columns]
         widths = [
             _ends_of_width([heads[index], *(row[index] for row in rows)], is_whole=column.digits is not None)
             for index, column in enumerate(columns)
@@ -118,9 +118,14 @@ class _FittingTable:
             title = None
 
 
-_HEAD_UP_TO = 32  # characters of the title of a column
+_HEAD_UP_TO = 32  # characters of a title without blanks
 _NAME_UP_TO = 40  # characters of the first column that are not wrapped
 _BESIDE = 3  # characters beside a column, and one more at the end of a row
+
+
+def _head_of(title: str) -> str:
+    """Return the title of a column; a long name without blanks is cut in its middle."""
+    return title if " " in title else write_name(title, _HEAD_UP_TO)
 
 
 def _ends_of_width(texts: Sequence[Words], *, is_whole: bool) -> tuple[int, int]:
@@ -147,18 +152,17 @@ def _blocks(widths: Sequence[tuple[int, int]], room: int) -> Iterator[list[int]]
 
 
 def _fitted(widths: Sequence[tuple[int, int]], room: int) -> list[int]:
-    """Share the width of a row among its columns; each has its least width, and at most that of one line.
+    """Share the width of a row: the widest columns get less than for one line, and none less than its least width.
 
-    >>> _fitted([(10, 20), (8, 8)], 28), _fitted([(10, 20), (8, 8)], 80)
-    ([13, 8], [20, 8])
+    >>> _fitted([(10, 20), (8, 8)], 28), _fitted([(10, 20), (8, 8)], 80), _fitted([(5, 30), (5, 20)], 37)
+    ([13, 8], [20, 8], [15, 15])
     """
-    left = room - 1 - sum(least + _BESIDE for least, _ in widths)
-    fitted = []
-    for least, natural in widths:
-        more = min(max(left, 0), natural - least)
-        fitted.append(min(least + more, max(room - _BESIDE - 1, 1)))
-        left -= more
-    return fitted
+    room -= 1 + _BESIDE * len(widths)
+    for most in range(max(natural for _, natural in widths), 0, -1):
+        fitted = [max(least, min(natural, most)) for least, natural in widths]
+        if sum(fitted) <= room:
+            return fitted
+    return [max(min(least, room), 1) for least, _ in widths]
 
 
 def words(text: str, style: str = "") -> Words:

@@ -30,8 +30,8 @@ class CaseErrors:
     """The errors of a case, as workers send them.
 
     counts      of the case under the first matching rule
-    reference, prediction  nuclei of each kind, int64 (7,), in the order of ``KINDS``
-    unmatched   nuclei without a match by side (reference, prediction), kind and class, int64 (2, 7, C + 1)
+    reference, prediction  nuclei of each kind, int64 (8,), in the order of ``KINDS``
+    unmatched   nuclei without a match by side (reference, prediction), kind and class, int64 (2, 8, C + 1)
     """
 
     case: Case

@@ -204,7 +204,18 @@ def sort_case(challenge: Challenge, case: MatchedCase, rule: MatchingRule) -> Er
     misnamed = None
     if rule.class_aware and len(matches) < min(len(reference), len(prediction)):
         misnamed = match_any_class(challenge, rule, case.case, (case.table, reference, prediction))
-    return sort_errors(reference, prediction, case.overlaps, matches, misnamed=misnamed)
+    twins = own_twins(challenge, case.case, prediction)
+    return sort_errors(reference, prediction, case.overlaps, matches, misnamed=misnamed, twins=twins)
+
+
+def own_twins(challenge: Challenge, case: Case, prediction: Instances) -> tuple[Int64, Int64]:
+    """Return the pairs of predictions of which one is a duplicate if the other one is matched.
+
+    None are returned if too many predictions lie on each other.
+    """
+    with suppress(InputFault):
+        return _twins_of(challenge, case, prediction, challenge.limits.overlaps_per_case)
+    return np.empty(0, np.int64), np.empty(0, np.int64)
 
 
 def match_any_class(

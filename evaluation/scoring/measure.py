@@ -17,7 +17,7 @@ from evaluation.challenge import COUNTED, Challenge
 from evaluation.challenge.matching_rules import MatchingRule
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.scoring.match import MatchedCase, match_any_class
+from evaluation.scoring.match import MatchedCase, match_any_class, own_twins
 from evaluation.scoring.shapes import measure_shapes
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.matching.nearest import nearest_candidates
@@ -153,7 +153,13 @@ def _sort_nuclei(
         ]
         misnamed = cases.join_matches([none if of_case is None else of_case for of_case in of_cases])
     matches = cases.join_matches([case.matches[rule.name] for case in matched])
-    return sort_errors(cases.reference, cases.prediction, cases.table, matches, misnamed=misnamed)
+    pairs = [np.stack(own_twins(challenge, case.case, case.prediction)) for case in matched]
+    first, second = np.concatenate(
+        [pair + bound for pair, bound in zip(pairs, cases.prediction_bound, strict=False)], axis=1
+    )
+    return sort_errors(
+        cases.reference, cases.prediction, cases.table, matches, misnamed=misnamed, twins=(first, second)
+    )
 
 
 def _nothing_paired(case: MatchedCase, classes: int) -> MatchCounts:

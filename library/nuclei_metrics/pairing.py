@@ -16,6 +16,7 @@ from nuclei_metrics.matching.rules import (
     match_confidence_first_iou_many,
     match_iou_above_many,
 )
+from nuclei_metrics.matching.table import find_twins
 from nuclei_metrics.metrics.counts import KINDS, join_cases, sort_errors
 from nuclei_metrics.model import Bool, Float64, Matches
 from nuclei_metrics.pair import Array, Classes, ImagePair, Side, read_pair
@@ -91,7 +92,8 @@ class Matching:
         """Return what became of each nucleus of a side, by ascending label, (N,).
 
         "right", "wrong_class" (a pair of two classes), "split", "merged", "poor_outline" (an overlap with IoU of 1/10
-        or more that is no pair), "missed" or "spurious": every nucleus has exactly one kind (``sort_errors``).
+        or more that is no pair), "duplicate" (it covers a matched prediction, or half of it), "missed" or "spurious":
+        every nucleus has exactly one kind (``sort_errors``).
 
         >>> found = match(np.array([[1, 1, 1, 1, 0, 4]]), np.array([[5, 5, 6, 6, 0, 0]]))
         >>> found.kinds("reference").tolist(), found.kinds("prediction").tolist()
@@ -99,7 +101,8 @@ class Matching:
         """
         if of not in ("reference", "prediction"):
             raise ValueError(f"kinds of {of!r}; expected 'reference' or 'prediction'")
-        sorted_errors = sort_errors(*self.image.with_pixels(), self.image.table, self.matches)
+        sides = self.image.with_pixels()
+        sorted_errors = sort_errors(*sides, self.image.table, self.matches, twins=find_twins(sides[1]))
         return np.array(KINDS)[sorted_errors.reference if of == "reference" else sorted_errors.prediction]
 
     def __repr__(self) -> str:

@@ -387,8 +387,8 @@ def best_partners(
 # 2009). docs/report.md says it in words.
 
 
-KINDS = ("right", "missed", "spurious", "wrong_class", "poor_outline", "split", "merged")
-RIGHT, MISSED, SPURIOUS, WRONG_CLASS, POOR_OUTLINE, SPLIT, MERGED = range(len(KINDS))
+KINDS = ("right", "missed", "spurious", "wrong_class", "poor_outline", "split", "merged", "duplicate")
+RIGHT, MISSED, SPURIOUS, WRONG_CLASS, POOR_OUTLINE, SPLIT, MERGED, DUPLICATE = range(len(KINDS))
 SHARE_DIVISOR = 10  # nuclei have to do with each other if they share one tenth
 
 Codes = npt.NDArray[np.int8]
@@ -413,10 +413,13 @@ def sort_errors(
     matches: Matches,
     *,
     misnamed: Matches | None = None,
+    twins: tuple[Int64, Int64] | None = None,
 ) -> ErrorKinds:
     """Sort every nucleus of a case into exactly one kind, in this order.
 
-    1. Matched pairs: ``right`` if their classes are equal, else ``wrong_class``.
+    1. Matched pairs: ``right`` if their classes are equal, else ``wrong_class``. Predictions without a match are
+       ``duplicate`` if they share more than half of the smaller of the two with a matched one: ``twins``, pairs of
+       predictions as ``find_twins`` finds them.
     2. ``misnamed``, of a class-aware rule: the pairs of the same rule with the classes ignored. Those that were not
        matched but for their classes are ``wrong_class``.
     3. ``split``: the pieces of a nucleus that are nobody's match, and the nucleus if it has none. Pieces are two or
@@ -448,6 +451,11 @@ def sort_errors(
             left, right, equal = left[chosen], right[chosen], equal[chosen]
         kinds[0][left] = kinds[1][right] = np.where(equal, RIGHT, WRONG_CLASS)
         partner[left] = right
+        if pairs is matches and twins is not None:
+            is_matched = np.zeros(len(prediction), np.bool_)
+            is_matched[right] = True
+            both = np.concatenate([np.stack(twins), np.stack(twins[::-1])], axis=1)
+            kinds[1][both[0, ~is_matched[both[0]] & is_matched[both[1]]]] = DUPLICATE
     if len(table.reference_index) == 0:
         return ErrorKinds(*kinds)
     areas = table.reference_area_px, table.prediction_area_px
