@@ -141,12 +141,11 @@ def compare(
     paths = (*predictions, *named.values(), *annotators)
     if not paths:
         raise click.MissingParameter(param_type="argument", param_hint="'PREDICTIONS...'")
-    unnamed = model_names((*predictions, *annotators))
-    own, beside = list(unnamed.items())[: len(predictions)], list(unnamed.items())[len(predictions) :]
-    models = dict(own) | named | dict(beside)
+    second = model_names(annotators)
+    models = model_names(predictions) | named | second
     if len(models) < len(paths):
         raise click.BadParameter("two predictions have the same name", param_hint="--name")
-    how["annotators"] = tuple(name for name, _ in beside)
+    how["annotators"] = tuple(second)
     for path, option in ((reference, "REFERENCE"), *((path, "PREDICTIONS") for path in paths)):
         if report and path.suffix.lower() in (".html", ".htm") and not path.exists():
             place = "compare.html in the folder of --output, or here"
