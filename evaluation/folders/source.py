@@ -10,6 +10,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -325,6 +326,7 @@ def class_maps(names: Iterable[str]) -> dict[tuple[str, ...], str]:
     return maps
 
 
+@lru_cache(1 << 16)  # every step of looking asks for the same names
 def bare_parts(name: str) -> tuple[str, ...]:
     """Split a name into its folders and its stem.
 
