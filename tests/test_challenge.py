@@ -47,7 +47,7 @@ def test_three_keys_and_a_list_of_cases_are_a_challenge(tmp_path):
 A_POINT_RULE = {"name": "a", "rule": "centroid", "class_aware": True, "ties": "first_pixel"}
 AN_IOU_RULE = {"name": "a", "rule": "iou_above", "class_aware": True, "ties": "first_pixel"}
 CORNERS = {"format": "geojson", "files": "{case}.geojson", "origin": "pixel_centre", "vertices": "exact"}
-OWN = "; expected only keys that say something about this format."
+OWN = "; expected only keys of this format."
 NEEDED = (
     "; expected a value, since every rule that can change a score must be written. Add the key, or start from a preset."
 )
@@ -58,7 +58,7 @@ NEEDED = (
      "[invalid-rule] reference.overlap: 'paint'; expected 'keep', 'last', 'first', 'smallest', 'class_order' or "
      "'ignore'.", ""),
     ({"submission": {"missing_cases": "worst"}},
-     "[unknown-key] submission.missing_cases: a key that is not known; expected one of 'case_key', 'case_names', "
+     "[unknown-key] submission.missing_cases: an unknown key; expected one of 'case_key', 'case_names', "
      "'class_map', 'class_values', 'coordinates', 'duplicates', 'files', 'format', 'input', 'missing_case', "
      "'missing_class_file', 'regions', 'skip_cases', 'skip_classes' or 'socket'.", " Did you mean 'missing_case'?"),
     ({"matching": {"rules": [AN_IOU_RULE]}}, "[missing-rule] matching.rules.0.threshold: missing", NEEDED),
@@ -69,7 +69,7 @@ NEEDED = (
      "[contradictory-rules] reference.ignore.fraction: None with policy 'drop_overlapping'; expected a fraction with "
      "the policy 'drop_overlapping' or 'drop_unmatched', and only with them.", ""),
     ({"reference": {"ignore": {"clases": ["x"]}}},
-     "[unknown-key] reference.ignore.clases: a key that is not known; expected one of 'classes', 'fraction' or "
+     "[unknown-key] reference.ignore.clases: an unknown key; expected one of 'classes', 'fraction' or "
      "'policy'.", " Did you mean 'classes'?"),
     ({"reference": {"overlap_scope": "class"}},
      "[contradictory-rules] reference.overlap_scope: 'class' with overlap 'class_order'; expected 'image', since the "

@@ -533,7 +533,7 @@ def test_score_instances_takes_labels_without_classes():
 
 def test_what_one_side_of_arrays_lacks_is_told_as_for_files():
     found = evaluation.compare({"a": FOUR, "b": FOUR}, {"a": FOUR})
-    assert ["[not-paired] prediction 'prediction', 'b': no file for it" in str(one) for one in found.findings] == [True]
+    assert ["[not-paired] prediction 'prediction', 'b': no prediction" in str(one) for one in found.findings] == [True]
     found = evaluation.compare((FOUR, ["a", "b", "b", "b"]), (FOUR, ["a", "b", "b", "c"]))
     assert [one.code for one in found.findings] == ["classes-differ"]
     assert "the class 'c' is not in the reference" in str(found.findings[0])

@@ -351,7 +351,7 @@ OF_THREADS: dict[str, float | str] = {
     "copies": 4 / 7,
     "qupath_region": 0.8,
     "off_by_one": "Laid with its upper left corner on that of the reference, IoU > 0.5 for 67 %",
-    "void_minus1": "Does -1 stand for background, or for what is not annotated?",
+    "void_minus1": "Is -1 the background, or an unannotated region?",
     "zarr_two_labels": "expected one array at full size. Name it",
     "cvat": "an XML export of CVAT, which is not read; export as COCO",
     "via": "a project of the VGG Image Annotator, which is not read; export as COCO",
@@ -651,7 +651,7 @@ LAYOUTS: dict[str, list[tuple]] = {
          "These are ids of images"),
         *((f"images that the reference has not, {name}", {
             "ref": {"gt.json": coco("cell01.tif")}, "pred": {name: of_all("cell01.tif", "cell02.tif")},
-        }, 0.8, "--save-challenge kept", {"no reference for it": None})
+        }, 0.8, "--save-challenge kept", {"no reference;": None})
           for name, of_all in (("all.json", coco), ("results.json", results), ("all.csv", codes))),
         *((f"{form}, {names[0]}", {"ref": {f"all.{suffix}": of_all("cell01", "cell02")},
                                    "pred": {f"all.{suffix}": of_all(*names)}}, 0.8)
@@ -867,14 +867,14 @@ NO_SUCH = "nothing in the reference has it"
 
 LAYOUTS["not annotated"] = [
     *((f"asked about {value} in {name}", {"ref": {name: with_void(value, kind)}, "pred": {"a.tif": predicted}},
-       "for what is not annotated? If" if value < 0 else {}, "",
-       {f"for what is not annotated? {'If' if value < 0 else 'It counts'}": None,
+       "an unannotated region? If" if value < 0 else {}, "",
+       {f"an unannotated region? {'If' if value < 0 else 'It counts'}": None,
         f"If it is not annotated: --ignore {value}.": None})
       for name, (value, kind, predicted) in ASKED.items()),
     *((f"left out: {value} in {name}", {"ref": {name: with_void(value, kind)}, "pred": {"a.tif": predicted}}, 0.8,
        f"--ignore {value}{' --save-challenge kept' * (name == 'a.npy')}", {"not annotated": 0})
       for name, (value, kind, predicted) in ASKED.items()),
-    ("asked about, stacked", STACKED, "for what is not annotated? If"),
+    ("asked about, stacked", STACKED, "an unannotated region? If"),
     ("left out, stacked", STACKED, 0.8, "--ignore -1"),
     ("a mask with a region is one", MASKED, {}, "", {"Does 255 stand for a nucleus": 1}),
     ("a mask without its region", MASKED, 0.8, "--ignore 255"),
@@ -909,9 +909,9 @@ LAYOUTS["not annotated"] = [
       for second, expected in (("Necrosis", 0.8), ("Necrosys", f"--ignore 'Necrosys': {NO_SUCH}"))),
     # A background of another value is told only if nuclei match without it.
     ("a background of 255", pred({"a.tif": lambda n: np.where(n > 0, n, 255).astype(np.uint8)}), {}, "",
-     {"Is the background a value such as 255?": 1}),
+     {"Set the background to 0 and number": 1}),
     ("a mask of the background", pred({"a.tif": lambda n: np.where(n > 0, 0, 255).astype(np.uint8)}), {}, "",
-     {"Is the background a value such as 255?": 1}),
+     {"Set the background to 0 and number": 1}),
     ("255 everywhere", pred({"a.tif": np.full((H, W), 255, np.uint8)}), {}, "", {"Is the background": 0}),
     ("a large outline", pred({"a.geojson": lambda n: collection(
         *(of_qupath("annotation", one) for one in (WHOLE, *nuclei_of(n))))}), {}, "", {"Is the background": 0}),
@@ -1140,8 +1140,8 @@ LAYOUTS["what does not fit"] = [
       )),
     ("images of one side", {"ref": {"a.tif": R, "b.tif": R}, "pred": {"a.tif": R, "stranger.tif": R}},
      {"detection.recall": 0.5}, "", {
-         "[not-paired] prediction 'pred', 'b': no file for it": 1, "missing-case": 0,
-         "[not-paired] prediction 'pred', 'stranger': no reference for it": 1,
+         "[not-paired] prediction 'pred', 'b': no prediction": 1, "missing-case": 0,
+         "[not-paired] prediction 'pred', 'stranger': no reference": 1,
      }),
     ("names without anything in common", pred({"xaya.tif": R, "xbyb.tif": R}, "a", "b"),
      "names such as 'xaya' or 'xbyb'; expected some of the names of the reference, such as 'a' or 'b'"),
@@ -1555,5 +1555,5 @@ def test_a_wrong_folder_for_the_challenge_is_named(command: str, capsys) -> None
     lay_out({"photos": {"a.tif": R}})
     assert run([*command.split(), "--challenge", "photos", "--submission", "photos"]) == 2
     told = capsys.readouterr().err
-    assert "'photos': no challenge lies in it" in told
+    assert "'photos': it contains no challenge" in told
     assert not INSIDE.search(told)

@@ -145,7 +145,7 @@ def test_what_is_replaced_is_told_and_the_source_is_never_replaced(label_tiff, t
     assert capsys.readouterr().out == f"Replaced: {tmp_path / 'slide.2.geojson'}\n"
     for name in ("case.tif", "case"):
         assert run([*arguments, str(tmp_path / name), "--to", "label_tiff"]) == 2
-        assert "[file-exists] OUTPUT: what is converted would be replaced" in capsys.readouterr().err
+        assert "[file-exists] OUTPUT: the output is also the source" in capsys.readouterr().err
     assert label_tiff.read_bytes() == before
     assert not (tmp_path / "case_class.tif").exists()
 
@@ -204,7 +204,7 @@ def test_no_file_of_the_source_is_replaced(moved, source, output, target, tmp_pa
     (tmp_path / before).rename(tmp_path / after)
     (tmp_path / "link").symlink_to(tmp_path / "predicted")
     there = contents(tmp_path)
-    with pytest.raises(WrongUsage, match=r"file-exists.*what is converted would be replaced"):
+    with pytest.raises(WrongUsage, match=r"file-exists.*the output is also the source"):
         convert_challenge(challenge, source and tmp_path / source, tmp_path / output, target)
     assert contents(tmp_path) == there
 
@@ -358,7 +358,7 @@ def test_nuclei_that_others_cover_are_told(tmp_path):
         convert_file(source, tmp_path / "a", "label_tiff", size_yx=(10, 10))
     done = convert_file(source, tmp_path / "a", "label_tiff", size_yx=(10, 10), overlap="last")
     assert codes(done) == ["left-out"]
-    assert "1 of 2 nuclei, all of whose pixels go to others" in str(done.findings[0])
+    assert "1 of 2 nuclei, which lose all pixels to other nuclei" in str(done.findings[0])
     assert codes(convert_file(source, tmp_path / "a", "label_tiff", size_yx=(10, 10), overlap="first")) == []
 
 
@@ -588,10 +588,10 @@ def test_an_image_that_the_memory_does_not_hold_is_told_with_its_size(tmp_path, 
     monkeypatch.setattr(rasterise, "label_pages", no_memory)
     monkeypatch.setattr("evaluation.folders.convert.write_label_tiff", no_memory)
     assert run(["rasterise", "--challenge", str(challenge), "--output", str(tmp_path / "out")]) == 2
-    assert "[too-large] case 'c1': a label map of 20 x 30 px, which the memory does not" in capsys.readouterr().err
+    assert "[too-large] case 'c1': a label map of 20 x 30 px, which does not fit" in capsys.readouterr().err
     arguments = ["--challenge", str(challenge), str(submission), str(tmp_path / "out"), "--to", "label_tiff"]
     assert run(["convert", *arguments]) == 1
-    assert "case 'c3': an image of 20 x 30 px, which the memory does not hold" in capsys.readouterr().err
+    assert "case 'c3': an image of 20 x 30 px, which does not fit into memory" in capsys.readouterr().err
 
 
 # --- objects.csv ------------------------------------------------------------------------------------------------------

@@ -96,9 +96,9 @@ def test_columns_without_a_name_may_occur_twice():
 @pytest.mark.parametrize(("text", "line"), [
     ("x;y\n1;2\n", ", line 1: columns separated by semicolons; expected columns separated by commas."),
     ("\nx|y\n1|2\n", ", line 2: columns separated by bars"), ("x|y\n", ", line 1: columns separated by bars"),
-    ("x,y\n1,2\n3\n", ", line 3: 1 cell; expected 2, one for each column."),
+    ("x,y\n1,2\n3\n", ", line 3: 1 cell; expected 2, one per column."),
     ("x,y\n1,2,3\n3,4\n", ", line 2: 3 cells; expected 2"), ("x,y\n1,2\n,,,", ", line 3: 4 cells; expected 2"),
-    ("x,y\n1,2,3\n3\n", ", line 2: 3 cells (also 'a.csv', line 3: 1 cell); expected 2, one for each column."),
+    ("x,y\n1,2,3\n3\n", ", line 2: 3 cells (also 'a.csv', line 3: 1 cell); expected 2, one per column."),
     ('x,y\n1,"2\n', ", line 2: a quotation mark without a partner; expected quotation marks at both ends of a cell."),
     ('x,y\n1,2"\n3,"4"\n', ", line 2: a quotation mark inside a cell; expected quotation marks around whole cells"),
     ('x,y\n1,"2" \n', ", line 2: a quotation mark inside a cell"),
@@ -118,7 +118,7 @@ def test_what_is_no_plain_table_is_told_with_its_line(text, line):
 def test_long_lines_are_refused_piece_by_piece(monkeypatch):
     monkeypatch.setattr(bounded_csv, "CSV_CHUNK_BYTES", 16)
     (line,) = faults_of("x,y\n1,2\n3,4" + "," * 1000 + "\n5,6\n")
-    assert line == "[invalid-csv] 'a.csv', line 3: more than 2 cells; expected 2, one for each column."
+    assert line == "[invalid-csv] 'a.csv', line 3: more than 2 cells; expected 2, one per column."
 
 
 @pytest.mark.parametrize(("text", "how"), [

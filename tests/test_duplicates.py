@@ -56,8 +56,8 @@ def test_an_ignore_region_decides_nothing_about_a_stack_of_predictions(duplicate
             match_case(rules.model_copy(update=changes), Case("a", "a", *SHAPE), side, stack)
         told.update(map(str, error.value.findings))
     assert told == {
-        "[too-many-overlaps] case 'a': 200 nuclei, up to 40 of them on one pixel; expected fewer that lie on each other"
-        ". Leave out nuclei that were found several times."
+        "[too-many-overlaps] case 'a': 200 nuclei, up to 40 of them on one pixel; expected less overlap"
+        ". Remove duplicate detections."
     }
 
 
@@ -180,7 +180,7 @@ def label_images(bench: Bench, duplicates: str) -> None:
 
 @pytest.mark.parametrize(
     "duplicates, said",
-    [("keep", "All of them take part in matching."), ("false_positive", "Of two such nuclei one counts as a false")],
+    [("keep", "All of them take part in matching."), ("false_positive", "One of each pair counts as a false positive")],
 )
 def test_validate_and_score_tell_how_many(bench: Bench, duplicates: str, said: str) -> None:
     label_images(bench, duplicates)

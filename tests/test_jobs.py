@@ -132,7 +132,7 @@ def test_real_list_whose_outputs_are_not_there(shared_data: Path, tmp_path: Path
     challenge = make_challenge([Case("A_P000001", "P", 9, 8)], classes=classes, **points, **named)
     assert lines(find(tmp_path, challenge)) == [
         "[missing-output] case 'A_P000001', 'detected-lymphocytes.json': no such file; expected the output "
-        "'detected-lymphocytes' of every job. Write one for every case, also when no nucleus was found."
+        "'detected-lymphocytes' of every job. Write it for every case, even if no nucleus was found."
     ]
     names = [f"A_P000001/output/detected-{name}.json" for name in ("inflammatory-cells", "lymphocytes", "monocytes")]
     jobs = json.loads((tmp_path / "predictions.json").read_text())
@@ -350,12 +350,12 @@ TISSUE = {**NUCLEI, "slug": "tissue", "relative_path": "tissue.json"}
 @pytest.mark.parametrize("outputs, names, line", [
     ([MASKS], ["images/nuclei/1.png"],
      "[missing-output] case 'a', 'images/nuclei': no image in the folder; expected one .mha, .tif or .tiff. Write "
-     "one for every case, also when no nucleus was found."),
+     "it for every case, even if no nucleus was found."),
     ([MASKS], ["images/nuclei/1.tif", "images/nuclei/2.mha"],
      "[duplicate-file] case 'a', 'images/nuclei': 2 images in the folder; expected one image for each case. Write "
      "one only."),
     ([NUCLEI, NUCLEI], ["nuclei.json"],
-     "[duplicate-file] case 'a': two outputs for 'nuclei'; expected every output once. Leave out one of them."),
+     "[duplicate-file] case 'a': two outputs for 'nuclei'; expected every output once. Delete one of them."),
 ])  # fmt: skip
 def test_what_is_wrong_with_outputs_is_told(tmp_path: Path, outputs: Any, names: list[str], line: str) -> None:
     assert lines(of_one_job(tmp_path, outputs, *names)) == [line]

@@ -32,9 +32,9 @@ CODES = {"format": "rle_csv", "pixel_order": "column", "first_pixel": 1}
 RESULTS, BY_CLASS = {**CODES, "files": "results.csv"}, {**CODES, "files": "{class}.csv"}
 COMPLETE = [f"{case.group}/{case.name}/{name}/1.mat" for case in CASES for name in CLASSES]
 FIRST, FOUND = {"cases": CASES[:1]}, ["P1_1", "P1_2", "P2_1"]
-PATTERN = "The pattern is '{group}/{case}/{class}/*.mat'; '*' stands for any name."
+PATTERN = "The pattern is '{group}/{case}/{class}/*.mat'; '*' matches any name."
 EVERY_CASE = "expected predictions for every case in cases.csv."
-REMOVE = "Remove it, since it is not asked for."
+REMOVE = "Delete it. The challenge does not use it."
 NO_CASE = "is not a case of this challenge; expected one of the 3 cases in cases.csv, such as 'P1_1'."
 
 
@@ -135,8 +135,8 @@ LAYOUTS = [  # names, the challenge, the files that are found, and the lines or 
     ("a case in the folder of another patient", [name.replace("P2/P2_1", "P1/P2_1") for name in COMPLETE], {},
      FOUND[:2],
      ["[wrong-group] case 'P2_1', 'P1/P2_1/Epithelial/1.mat', 'P1/P2_1/Lymphocyte/1.mat', 'P1/P2_1/Macrophage/1.mat' "
-      "and 1 more: in the folder of 'P1', but the case belongs to 'P2'; expected every case in the folder of its "
-      "patient (group in cases.csv). Move it; the path is like 'P2/P2_1/Epithelial/*.mat'."]),
+      "and 1 more: in the folder of 'P1', but the case belongs to 'P2'; expected each case in its patient's "
+      "folder ('group' in cases.csv). Move it; the path is like 'P2/P2_1/Epithelial/*.mat'."]),
     ("two files for a case and class", [*COMPLETE, "P1/P1_1/Epithelial/2.mat"], {}, FOUND,
      ["[duplicate-file] case 'P1_1', 'P1/P1_1/Epithelial/2.mat': files of class 'Epithelial' twice; the other is "
       "'P1/P1_1/Epithelial/1.mat'; expected one file for each case and class. Remove one of them."]),
@@ -151,22 +151,22 @@ LAYOUTS = [  # names, the challenge, the files that are found, and the lines or 
       "write an image of zeros."]),
     ("a missing file of a class means no nucleus", COMPLETE[:3], FIRST | {"missing_class_file": "empty"}, ["P1_1"], []),
     ("a missing file of a class is refused", COMPLETE[:3], FIRST | {"missing_class_file": "reject"}, ["P1_1"],
-     ["[missing-class-file] case 'P1_1', class 'Macrophage': no file; expected one file for every class, also without "
+     ["[missing-class-file] case 'P1_1', class 'Macrophage': no file; expected one file per class, even without "
       "nuclei. Add 'P1/P1_1/Macrophage/*.mat'; without nuclei write an image of zeros."]),
     ("unused files are one warning", [*COMPLETE, "README.md", "code/train.py", "log.txt", "z.txt", "P1/P1_1/1.mat"], {},
      FOUND,
      ["[unused-file] 'P1/P1_1/1.mat', 'README.md', 'code/train.py' and 2 more: not used; expected only files like "
-      "'{group}/{case}/{class}/*.mat'. Check that these are not predictions."]),
+      "'{group}/{case}/{class}/*.mat'. If these are predictions, rename them."]),
     ("nothing found", ["P2_1/Macrophage.mat", "P1_2/Epithelial.mat", "notes.txt", "z"], {}, {},
      ["[no-case-found] submission: no prediction among 4 files ('P1_2/Epithelial.mat', 'P2_1/Macrophage.mat', "
       f"'notes.txt' and 1 more); expected files like 'P1/P1_2/Epithelial/*.mat'. {PATTERN}"]),
     ("a folder for each case", ["P1_2/mask.npy", "P2_1/mask.npy"], CLASS_MAPS, {},
      ["[no-case-found] submission: no prediction among 2 files ('P1_2/mask.npy', 'P2_1/mask.npy'); expected files "
-      "like 'P1_2.npy'. The pattern is '{case}.npy'; '*' stands for any name. 'P1_2/mask.npy' lies in a folder of its "
+      "like 'P1_2.npy'. The pattern is '{case}.npy'; '*' matches any name. 'P1_2/mask.npy' lies in a folder of its "
       "case: hand it in as 'P1_2.npy'."]),
     ("files of another type", ["P1_2.tif", "P2_1.tif"], CLASS_MAPS, {},
      ["[no-case-found] submission: no prediction among 2 files ('P1_2.tif', 'P2_1.tif'); expected files like "
-      "'P1_2.npy'. The pattern is '{case}.npy'; '*' stands for any name. 'P1_2.tif' is of another type: write "
+      "'P1_2.npy'. The pattern is '{case}.npy'; '*' matches any name. 'P1_2.tif' is of another type: write "
       "'P1_2.npy'."]),
     ("no name at all", [], {}, {},
      ["[empty-submission] submission: no file in it; expected predictions. Check that the folder or ZIP is the right "
@@ -205,7 +205,7 @@ LAYOUTS = [  # names, the challenge, the files that are found, and the lines or 
      [("epithelial.csv", 1), ("Neutrophil.csv", 3)], []),
     ("a class that is missing", [f"{name}.csv" for name in CLASSES[1:]], BY_CLASS | {"missing_class_file": "reject"},
      [(f"{name}.csv", number) for number, name in enumerate(CLASSES[1:], start=2)],
-     ["[missing-class-file] class 'Epithelial': no file; expected one file for every class, also without nuclei. Add "
+     ["[missing-class-file] class 'Epithelial': no file; expected one file per class, even without nuclei. Add "
       "'Epithelial.csv'; without nuclei as well."]),
     ("an unknown class", ["Epithelial.csv", "Lymphozyte.csv"], BY_CLASS, [("Epithelial.csv", 1)],
      ["[unknown-class] 'Lymphozyte.csv': 'Lymphozyte' is not a class of this challenge; expected 'Epithelial', "
@@ -215,7 +215,7 @@ LAYOUTS = [  # names, the challenge, the files that are found, and the lines or 
       "or one for each class where the challenge asks for that. Remove one of them."]),
     ("no file", ["a.csv", "b.csv"], RESULTS, [],
      ["[no-case-found] submission: no prediction among 2 files ('a.csv', 'b.csv'); expected files like 'results.csv'. "
-      "The pattern is 'results.csv'; '*' stands for any name."]),
+      "The pattern is 'results.csv'; '*' matches any name."]),
     ("a CSV file that the platform renamed", ["predictions.csv"], CODES | {"files": "stage1/results.csv"},
      [("predictions.csv", 0)], []),
     *(("other CSV files are not renamed ones", names, RESULTS, [], ["no-case-found"])

@@ -501,8 +501,8 @@ def test_overlapping_masks_of_a_real_model_match_as_pycocotools_matches_them(sha
 
 
 WHO = "[case-too-costly] case 'a', matching rule 'a': "
-FEWER = "Leave out what is no nucleus, such as single pixels, and what was found several times."
-SMALLER = 'Choose a smaller radius or cutoff = "before", or cut the images into smaller ones.'
+FEWER = "Remove single-pixel objects and duplicate detections."
+SMALLER = 'Choose a smaller radius or cutoff = "before", or smaller images.'
 
 
 @pytest.mark.parametrize("rule, cutoff", [
@@ -616,7 +616,7 @@ def test_a_radius_in_um_is_one_in_px_times_the_spacing_that_every_case_needs(rul
     ("centroid_assignment", {"radius_px": 3.0, "cutoff": "never"},
      "[invalid-rule] cutoff: 'never'; expected 'before' or 'after'."),
     ("best_iou_any_overlap", {"threshold": 0.5},
-     "[unknown-key] threshold: a key that is not known; expected one of 'class_aware', 'name', 'rule' or 'ties'."),
+     "[unknown-key] threshold: an unknown key; expected one of 'class_aware', 'name', 'rule' or 'ties'."),
 ])  # fmt: skip
 def test_parameters_that_do_not_fit_are_refused(rule, keys, line):
     assert refusal(rule=rule, **keys) == line

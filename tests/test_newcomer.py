@@ -181,7 +181,7 @@ def test_class_probabilities_are_kept_or_asked_for(capsys):
     properties = {"classification": {"name": "a"}, "class_probabilities": {"a": 0.75, "b": 0.25}}
     item = {"type": "Feature", "geometry": RECTANGLE, "properties": properties}
     Path("a.geojson").write_text(json.dumps([item]))
-    assert "name the classes in order with --classes" in said(capsys, "convert", "a.geojson", "b", "--to", "geojson")
+    assert "list the classes in order with --classes" in said(capsys, "convert", "a.geojson", "b", "--to", "geojson")
     assert "left-out" not in said(capsys, "convert", "a.geojson", "b", "--to", "geojson", "--classes", "a,b")
     (feature,) = json.loads(Path("b.geojson").read_text())["features"]
     assert feature["properties"]["class_probabilities"] == {"a": 0.75, "b": 0.25}
@@ -530,7 +530,7 @@ def test_a_table_that_calls_nuclei_ambiguous_is_part_of_a_challenge_with_one_cla
       for name in ("a.geojson", "a_nuclei.geojson")),
     ({"one/a_x.tif": NUCLEI, "b.tif": NUCLEI}, "", 2, [
         "files in places that no one pattern describes",
-        "Give all of them one ending, and put them into one folder or into one for each patient.",
+        "Give all files one suffix, and put them into one folder or one folder per patient.",
     ]),
 ])  # fmt: skip
 def test_a_folder_that_becomes_no_rules_is_told(files, options, code, told, capsys):

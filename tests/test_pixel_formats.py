@@ -240,16 +240,15 @@ def cut_now_and_then(number: int) -> Any:
 
 
 NUCLEI = np.kron(np.arange(1, 26).reshape(5, 5), np.pad(np.ones((6, 6), int), 1))
-NUMBER_THEM = "expected a label of its own for each nucleus."
+NUMBER_THEM = "expected one label per nucleus."
 
 
 @pytest.mark.parametrize(("labels", "line"), [
-    ((LABELS > 0).astype(np.uint8), f"3 separate regions that all have the label 1; {NUMBER_THEM} They count as one "
-     "nucleus. Number them, for example with scipy.ndimage.label or bwlabel."),
+    ((LABELS > 0).astype(np.uint8), f"3 separate regions that all have the label 1; {NUMBER_THEM} They are scored as one "
+     "nucleus. Relabel them, for example with scipy.ndimage.label or bwlabel."),
     (np.array([[255, 0, 255]], np.uint8), "2 separate regions that all have the label 255"),
-    (np.where(NUCLEI, NUCLEI % 3 + 1, 0), f"3 labels with 25 separate regions; {NUMBER_THEM} Labels look like classes, "
-     "not nuclei: each counts as one nucleus. Number the regions of each, for example with scipy.ndimage.label or "
-     "bwlabel."),
+    (np.where(NUCLEI, NUCLEI % 3 + 1, 0), f"3 labels with 25 separate regions; {NUMBER_THEM} Labels look like classes: "
+     "each is scored as one nucleus. Relabel the regions of each, for example with scipy.ndimage.label or bwlabel."),
     *((labels, "") for labels in (
         NUCLEI, np.eye(3, dtype=int), np.zeros((2, 2), int), np.array([[2, 0, 1]]), LABELS,
         *map(cut_now_and_then, (2, 5, 10, 11)))),
@@ -330,7 +329,7 @@ def test_an_image_that_the_memory_does_not_hold_is_told(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.stderr == ""
     fix = "Write a smaller type of integers, such as int32."
-    line = f"[too-large] more than the memory holds; expected a smaller file. {fix}"
+    line = f"[too-large] more than fits into memory; expected a smaller file. {fix}"
     assert done.stdout.splitlines() == [line, line, line]
 
 

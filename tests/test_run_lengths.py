@@ -122,7 +122,7 @@ NO_NUMBER, NO_CODE = "a count that is not a whole number", "a string that is no 
 def test_wrong_counts_are_told_and_right_ones_beside_them_are_not(code, got):
     assert fault_of(runs_of_counts, [[0, 6], code, "06"], place, pixels=6) == [
         f"[invalid-rle] 'a.csv', line 3: {got}; expected counts of background and nucleus in turn that add up to the "
-        "pixels of the image. Check the order of the pixels, the number of the first one, and the size of the image."
+        "pixels of the image. Check the pixel order, the index of the first pixel and the image size."
     ]
 
 
@@ -151,7 +151,7 @@ def test_pairs_give_their_masks_in_whatever_order_and_however_cut(masks, order, 
 @pytest.mark.parametrize("code, got", [
     ("1 2 3", "an odd number of numbers (3)"), ("0 2", "the start 0"), ("-3 2", "the start -3"),
     ("1 0", "the length 0"), ("1 -1", "the length -1"), ("20 2", "a run to pixel 21"), ("21 1", "a run to pixel 21"),
-    ("1 999999999999999999", "a run to pixel 999,999,999,999,999,999"), ("8 3 2 7", "two runs that hold pixel 8"),
+    ("1 999999999999999999", "a run to pixel 999,999,999,999,999,999"), ("8 3 2 7", "two runs that contain pixel 8"),
     *((f"1 {word}", f"'{word}' is not a whole number of at most 18 digits")
       for word in ("x", "2.0", "1_0", "1234567890123456789", "2,3", "٣")),
 ])  # fmt: skip

@@ -140,7 +140,7 @@ def test_a_table_of_scores_can_have_floors_on_its_columns_only() -> None:
     ({"path": "detection.f2.pooled", "at_least": 0.5}, "invalid-rule", "detection.f2.pooled"),
     ({"path": "segmentation.hausdorff_px.pooled", "at_least": 0.5}, "contradictory-rules", "a minimum of"),
     ({"path": "detection.f1.pooled"}, "missing-rule", "missing"),
-    ({"path": "detection.f1.pooled", "at_most": 0.5, "at_least": 0.5}, "unknown-key", "not known"),
+    ({"path": "detection.f1.pooled", "at_most": 0.5, "at_least": 0.5}, "unknown-key", "an unknown key"),
 ])  # fmt: skip
 def test_a_floor_that_makes_no_sense_is_refused(floor: dict[str, Any], code: str, got: str) -> None:
     with pytest.raises(ChallengeBroken) as broken:
@@ -244,7 +244,7 @@ F1, RECALL = "detection.f1.pooled", {"path": "detection.recall.pooled", "at_leas
 
 @pytest.mark.parametrize("paths, require, told", [
     ([F1, "segmentation.iou.pooled", "classification.mcc.pooled"], (),
-     "costs nothing in 'segmentation.iou.pooled' and 'classification.mcc.pooled'"),
+     "do not worsen 'segmentation.iou.pooled' and 'classification.mcc.pooled'"),
     ([F1, "panoptic.pq.pooled", "overall.iou.pooled"], (), ""),
     ([F1, "covered.iou.pooled"], (), "a false positive costs nothing in 'covered.iou.pooled'"),
     ([F1, "covered.iou.pooled"], FLOOR, ""),
@@ -273,7 +273,7 @@ def test_init_leaderboard_and_audit_say_that_a_ranking_can_be_gamed(bench: Bench
     assert "[gameable-ranking] challenge.toml: ranking.columns" in bench.run("leaderboard", *where, "board")
     (line,) = json.loads(Path("board/leaderboard.json").read_text())["findings"]
     assert "'segmentation.iou.pooled'" in line
-    assert "a false negative costs nothing in 'segmentation.iou.pooled'" in bench.run("audit", *where, "audit")
+    assert "false negatives do not worsen 'segmentation.iou.pooled'" in bench.run("audit", *where, "audit")
     assert "[gameable-ranking]" in bench.run("init", "--preset", "monusac2020", "new")
     assert "[gameable-ranking]" not in bench.run("init", "--preset", "dsb2018", "other")
 

@@ -156,7 +156,7 @@ def test_too_many_files_and_folders_are_refused(tmp_path: Path, kind: str) -> No
     assert len(open_submission(path, files_per_submission=6).names) == 6
     assert rejected(path, files_per_submission=5) == [
         "[too-many-files] submission: more than 5 files; expected at most 5 files (limits.files_per_submission in "
-        "challenge.toml). Leave out everything but the predictions."
+        "challenge.toml). Submit only prediction files."
     ]
     path = made(tmp_path / "b" if kind == "folder" else tmp_path, kind, "1.mat", *(f"{index}/" for index in range(200)))
     assert open_submission(path, files_per_submission=51).names == ("1.mat",)
@@ -169,7 +169,7 @@ def test_a_zip_with_a_huge_list_of_members_is_refused_before_it_is_read(tmp_path
     monkeypatch.setattr(module, "read_list", None)  # would fail if it were called
     assert rejected(path, files_per_submission=2) == [
         "[too-many-files] submission: a list of members of 2,590 bytes; expected at most 2 files "
-        "(limits.files_per_submission in challenge.toml). Leave out everything but the predictions."
+        "(limits.files_per_submission in challenge.toml). Submit only prediction files."
     ]
 
 
@@ -180,7 +180,7 @@ def test_the_sizes_of_all_files_together_are_bounded(tmp_path: Path, kind: str) 
     assert open_submission(path, bytes_per_submission=size).names == names
     assert rejected(path, bytes_per_submission=size - 1) == [
         f"[too-large] submission: {size} bytes in all files, unpacked; expected at most {size - 1} "
-        "(limits.bytes_per_submission in challenge.toml). Leave out everything but the predictions."
+        "(limits.bytes_per_submission in challenge.toml). Submit only prediction files."
     ]
     open_submission(path, bytes_per_file=8).open("b/c.json").close()
     assert unreadable(path, "b/c.json", bytes_per_file=7) == (
@@ -452,12 +452,12 @@ def in_folder(change: Callable[[Path], object], *names: str) -> Callable[[Path],
 
 UNSAFE = (
     "expected plain files inside the submission, with '/' between folders and short, printable names. "
-    "Copy the file itself to its place, or rename it."
+    "Copy the file itself, or rename it."
 )
 NO_ZIP, UNSAFE_NAME = "[not-a-zip]", "[unsafe-path]"
 SHARED_BYTES = (
-    "[overlapping-members] '2.mat': bytes of the ZIP file that belong to '1.mat' as well; expected members that lie "
-    "one after the other. Pack the ZIP again."
+    "[overlapping-members] '2.mat': bytes of the ZIP file that belong to '1.mat' as well; expected members that follow "
+    "each other. Pack the ZIP again."
 )
 REJECTED = [  # how the ZIP is made, how the first line begins, and what stands in it
     *((lambda path, name=name: write_zip(path, "good.mat", name), UNSAFE_NAME, f": {why}; {UNSAFE}")

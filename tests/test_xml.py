@@ -97,7 +97,7 @@ def test_holes_are_looked_up_piece_by_piece_and_too_many_pairs_are_refused(monke
     monkeypatch.setattr(annotation_xml, "PAIRS_LIMIT", 4)  # pieces of one hole
     assert read(aperio(layer(*holes, *row))).ring_instance.tolist() == [0, 1, 1, 2, 2, 3, 3]
     (line,) = lines_of(aperio(layer(*twice)))
-    assert line.startswith("[too-complex-outlines] 3 holes (NegativeROA) that may lie in more than 4 ")
+    assert line.startswith("[too-complex-outlines] 3 holes (NegativeROA), possibly in more than 4 ")
 
 
 @given(st.lists(st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, -1.0, np.nan, np.inf]), max_size=4), max_size=5))

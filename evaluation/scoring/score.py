@@ -500,7 +500,7 @@ def _metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
 
 
 def _is_score(metric: Metric) -> bool:
-    """Return whether teams can be requested a minimum of a number: it is a score in [0, 1] of which more is better."""
+    """Return whether teams can be requested a minimum of a number: it is a score from 0 to 1 where higher is better."""
     return metric.better == "higher" and metric.highest == 1.0
 
 

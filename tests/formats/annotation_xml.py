@@ -275,7 +275,7 @@ REFUSED = [  # the beginning of the lines, or "…" and their end
     *((asap(annotation(*SQUARE, type=name)), OF_OUTLINES | SKIP,
        f"[unsupported-shape] annotation '1': Type '{name or ''}'; expected Type 'Polygon'")
       for name in ("Spline", "polygon", "None", "", None, "Ellipse")),
-    (asap(annotation(*SQUARE, type="Spline")), OF_OUTLINES | SKIP, "…Draw it anew, or remove it."),
+    (asap(annotation(*SQUARE, type="Spline")), OF_OUTLINES | SKIP, "…Draw it again, or remove it."),
     (asap(annotation((0, 0), (4, 3), type="Rectangle")), OF_OUTLINES,
      "[unsupported-shape] annotation '1': Type 'Rectangle' of 2 coordinates; expected"),
     *((asap(dot(), annotation(*where)), ASAP,

@@ -123,8 +123,8 @@ TABLE = Table(
          ["[invalid-csv] two columns of one class, 'probability_Stroma' and 'probability_STR'"]),
         ("\n".join([HEADER.strip(), *THIRDS]), CSV,
          ["[invalid-probability] line 5: 'probability_Tumour' is '2'; expected a number from 0 to 1.",
-          *(f"[missing-probability] line {line}: no {lacking}; expected a probability of each class for every nucleus, "
-            "or for none." for line, lacking in (
+          *(f"[missing-probability] line {line}: no {lacking}; expected probabilities of each class for all nuclei, "
+            "or for no nucleus." for line, lacking in (
                 (3, "'probability_Tumour' and 'probability_Stroma'"), (4, "'probability_Stroma'"),
                 (5, "'probability_Stroma'")))]),
         ("x,y,class,probability,probability_Tumour,probability_Stroma\n?,1,x,7,7,1\n", CSV,
@@ -138,8 +138,8 @@ TABLE = Table(
            [f"[invalid-probability] {place} 2: {OF_LYMPHOCYTE} is '{in_words(value)}'; exp"])
           for kind, (options, place) in KINDS.items() for value in (1.5, -0.1, "0.5", True, [0.5], 10**30)),
         *((document(kind, GOOD, LACKING, {}), options,
-           [f"[missing-probability] {place} 2: no {OF_EPITHELIAL}; expected a probability of each class for every "
-            "nucleus, or for none.", f"[missing-probability] {place} 3: no {OF_EPITHELIAL} and {OF_LYMPHOCYTE};"])
+           [f"[missing-probability] {place} 2: no {OF_EPITHELIAL}; expected probabilities of each class for all "
+            "nuclei, or for no nucleus.", f"[missing-probability] {place} 3: no {OF_EPITHELIAL} and {OF_LYMPHOCYTE};"])
           for kind, (options, place) in KINDS.items()),
         *((document(kind, GOOD, {"Lymphocyte": None, "Epithelial": 1}), options,
            [f"[missing-probability] {place} 2: no {OF_LYMPHOCYTE};"])

@@ -196,14 +196,14 @@ def changed(place: Any, values: Any, dtype: Any = np.int32) -> np.ndarray:
 
 WRONG: list[tuple[Any, Any, str]] = [  # an array, the formats that it is written in, and how the line begins
     (changed((slice(3, 5), 8), [-1, -7]), WRITERS,
-     f"[negative-label] 2 of 620 pixels are below 0 (lowest -7, first at row 3, column 8); {WHOLE} Does -7 stand for "
-     "background, or for what is not annotated? If it is the background, write 0."),
+     f"[negative-label] 2 of 620 pixels are below 0 (lowest -7, first at row 3, column 8); {WHOLE} Is -7 the "
+     "background, or an unannotated region? If it is the background, write 0."),
     (changed((19, 30), 0.25, np.float64), WRITERS,
      f"[fractional-label] 1 of 620 pixels is not a whole number (0.25, first at row 19, column 30); {WHOLE} "
-     "Write labels of instances, not probabilities; do not interpolate when you resize."),
+     "Save labels, not probabilities; resize with nearest-neighbour interpolation."),
     *((changed(([1, 5], [2, 5]), value, np.float32), WRITERS,
        f"[not-finite] 2 of 620 pixels are not a number or infinite ({value}, first at row 1, column 2); {WHOLE} "
-       "Write 0 where there is no nucleus.") for value in (np.nan, np.inf, -np.inf)),
+       "Use 0 for the background.") for value in (np.nan, np.inf, -np.inf)),
     (changed((0, 1), 2**64 - 1, np.uint64), [".npy"],
      "[label-too-large] 1 of 620 pixels is above 2^63 - 1 (highest 18446744073709551615, first at row 0, column 1); "
      f"{WHOLE} Number the nuclei 1, 2, 3, …; a negative number in an unsigned type also looks like this."),
@@ -278,7 +278,7 @@ ONE_ARRAY = (
     "numpy.savez_compressed(path, labels=labels)."
 )
 NO_VARIABLE = (
-    "expected one variable 'n_ary_mask', or only one 2-D array of numbers. Save the label image alone: "
+    "expected one variable 'n_ary_mask', or a single 2-D array of numbers. Save the label image alone: "
     "save(file, 'n_ary_mask', '-v7')."
 )
 SAVE_ALONE = "Save the label image alone: save(file, 'n_ary_mask', '-v7')."
@@ -345,7 +345,7 @@ BROKEN = [  # a suffix, the bytes of a file or how they are made in a folder, an
     # --- MetaImage
     *((".mha", mha_with(b"ElementDataFile = LOCAL", f"ElementDataFile = {target}".encode()),
        f"[external-data] a header whose data are in another file, '{target}'; expected 'ElementDataFile = LOCAL', with "
-       "the data behind the header. Write one .mha file; with SimpleITK: WriteImage(image, 'name.mha').")
+       "the data after the header. Write one .mha file; with SimpleITK: WriteImage(image, 'name.mha').")
       for target in ("secret.raw", "../secret.raw", "LIST", "secret%d.raw 1 2 1", "/etc/passwd")),
     *((".mha", mha_with(old, new), f"{DAMAGED} ({why}); expected") for old, new, why in (
         (b"NDims = 2\n", b"NDims = 2\nNDims = 2\n", "the line 'NDims = 2'"),

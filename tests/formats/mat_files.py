@@ -232,7 +232,7 @@ REFUSED: list[tuple[Any, dict[str, Any], Any]] = [
        [f"[unsupported-format] a MATLAB 7.3 file (HDF5) with the filter {number}; {HOW_TO_SAVE}"])
       for options, number in (({"compression": "lzf"}, 32000), ({"scaleoffset": 0}, 6))),
     *((plain_hdf5(**options), {},
-       ["[unsupported-format] an HDF5 file that is not MATLAB's, so the order of its axes is not known; "
+       ["[unsupported-format] an HDF5 file that is not MATLAB's, so the order of its axes is unknown; "
         f"{HOW_TO_SAVE}"]) for options in ({}, {"userblock_size": 512})),
     *((mat_7_3({}, bomb(compression)), {"shape_yx": (200, 310)},
        ["[unreadable-file] the data stop before their end, or are dam"]) for compression in ("gzip", None)),

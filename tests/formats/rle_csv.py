@@ -48,7 +48,7 @@ TABLE = Table(
     [
         ("id,rle,Height,Width\na,1 1,5,3\na,2 1,5,3\nb,1 1,4,2\n", {},
          [f"[wrong-shape] line {line}: an image of height '5' and width '3'; expected 3 and 5, the height and width of "
-          "the image. Make the codes at the size of the image." for line in (2, 3)]),
+          "the image. Write the codes for the size of the image." for line in (2, 3)]),
         *((f"id,rle\na,1 1\na,{code}\n", {}, ["[invalid-rle] line 3: "])
           for code in ("1", "0 1", "16 1", "15 2", "1 2 2 2", "a b", "9" * 40 + " 1")),
         ("id,rle,class,score,height,width\na,0 1,Tumor,2,3,4\na,1 1,Tumour,,3,5\n", TWO,

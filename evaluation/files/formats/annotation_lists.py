@@ -106,7 +106,7 @@ class _ClassProbabilities:
             self.add_rows(numbered[begin : begin + NUCLEI_AT_ONCE])
 
     def add_rows(self, numbered: Sequence[tuple[int, Any]]) -> None:
-        """Create a row of numbers of the object of each annotation; the faults of an object is recorded."""
+        """Create a row of numbers of the object of each annotation; the faults of an object are recorded."""
         values: list[Any] = []
         numbers: list[int] = []
         for number, by_name in numbered:

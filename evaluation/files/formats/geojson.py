@@ -202,7 +202,7 @@ def read_in_guessed_pieces(
     """Read the nuclei of a file whose features all are where they seem to; None for others, and for anything that is
     not JSON.
 
-    So the faults of the text of a file is reported by the way of reading that makes no guesses. Raises InputFault with
+    So the faults of the text of a file are reported by the way of reading that makes no guesses. Raises InputFault with
     all faults of its features.
     """
     text = RecordText(stream, request.where, request.limits, nan_is_null=True)
