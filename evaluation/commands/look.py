@@ -381,13 +381,18 @@ def _reasons(results: Path | None, case: str | None, at: str | None, team: str |
     from evaluation.board.stored import read_board
     from evaluation.report.folders import read_result, reading
     from evaluation.report.leaderboard import why_behind
-    from evaluation.report.reasons import reasons_at
+    from evaluation.report.reasons import one_percent_more, reasons_at
 
     assert results is not None
     folder = results if results.is_dir() else results.parent
     if team is not None:
         with reading("leaderboard.json"):
-            return why_behind(read_board(folder), team)
+            lines = why_behind(read_board(folder), team)
+        own = folder / "results" / team  # a team of the board, so its name is no path
+        if not (own / "details.json").is_file():
+            return lines
+        with reading("details.json"):
+            return [*lines, *one_percent_more(read_result(own))]
     with reading("objects.csv"):
         return reasons_at(folder, read_result(folder), case or "", at or "")
 

@@ -28,9 +28,14 @@ _WORDS_OF_KINDS = {
 def reasons_at(folder: Path, result: ResultDocuments, case: str, at: str) -> list[str]:
     """Explain in a paragraph each nucleus of a case with an id, or the nucleus that is nearest to "ROW,COLUMN".
 
-    The first matching rule counts. Raises WrongUsage for a case or a nucleus that objects.csv does not have.
+    A line for each further matching rule follows. Raises WrongUsage for a case or a nucleus that objects.csv does not
+    have, and for a place outside.
     """
-    rows = _rows_of(folder / "objects.csv", case, result.rule)
+    first, *others = result.rules["matching"]["rules"]
+    rows_of = {
+        name: _rows_of(folder / "objects.csv", case, name) for name in (rule["name"] for rule in (first, *others))
+    }
+    rows = rows_of[result.rule]
     place = _place_in(at)
     if place is None:
         chosen = [row for row in rows if at in (row["reference_id"], row["prediction_id"])]
@@ -38,9 +43,48 @@ def reasons_at(folder: Path, result: ResultDocuments, case: str, at: str) -> lis
             ids = [row["reference_id"] or row["prediction_id"] for row in rows]
             raise _not_in_result("--at", at, ids)
     else:
-        chosen = [min((row for row in rows if row["row"]), key=lambda row: _distance(row, place))]
-    rule = result.rules["matching"]["rules"][0]
-    return [_reason_of(row, rows, rule, place) for row in chosen]
+        chosen = [_nearest_row(rows, place, at)]
+    lines = []
+    for row in chosen:
+        lines.append(_reason_of(row, rows, first, place))
+        lines += [_under_rule(row, rows_of[rule["name"]], rule) for rule in others]
+    return lines
+
+
+def _nearest_row(rows: Sequence[_Row], place: tuple[float, float], at: str) -> _Row:
+    """Return the nucleus that is nearest to a place. Raises WrongUsage for a place outside of all nuclei."""
+    placed = [row for row in rows if row["row"]]
+    areas = (float(row[f"{side}_area_px"] or 0) for row in placed for side in _WORDS_OF_SIDES)
+    reach = 2 * math.sqrt(max(areas, default=0.0) / math.pi) + 16  # the largest diameter, and some pixels for points
+    ends = []
+    for value, name in zip(place, ("row", "column"), strict=True):
+        known = [float(row[name]) for row in placed]
+        low, high = min(known, default=0.0), max(known, default=0.0)
+        if not low - reach <= value <= high + reach or not known:
+            ends.append(f"{name}s {low:.0f} to {high:.0f}")
+    if ends:
+        fix = f"The place lies outside: the nuclei of the case are in {' and '.join(ends)}."
+        names = [row["reference_id"] or row["prediction_id"] for row in rows]
+        wording = "not-in-result"
+        raise WrongUsage(fault("unknown-code", "--at", wording=wording, fix=fix, name=at, known=names))
+    return min(placed, key=lambda row: _distance(row, place))
+
+
+def _under_rule(row: _Row, rows: Sequence[_Row], rule: Mapping[str, Any]) -> str:
+    """Say what becomes of the nuclei of a row under another matching rule."""
+    words = []
+    for side, other in (("reference", "prediction"), ("prediction", "reference")):
+        own = next((one for one in rows if row[f"{side}_id"] and one[f"{side}_id"] == row[f"{side}_id"]), None)
+        if own is None:
+            continue
+        matched = f"matched to {_WORDS_OF_SIDES[other]} {quote(own[f'{other}_id'])}"
+        is_matched = own["outcome"] == "matched"
+        words.append(
+            f"{_WORDS_OF_SIDES[side]} {quote(row[f'{side}_id'])} is {matched if is_matched else 'not matched'}"
+        )
+        if is_matched and own[f"{other}_id"] == row[f"{other}_id"]:
+            break  # the same pair, from both of its sides
+    return f"{rule_in_words(rule)}: {'; '.join(words)}."
 
 
 def _not_in_result(option: str, name: str, known: Sequence[str]) -> WrongUsage:
@@ -90,7 +134,10 @@ def _reason_of(row: _Row, rows: Sequence[_Row], rule: Mapping[str, Any], place: 
     found = next((one for one in rows if one[f"{other}_id"] == row["nearest_id"]), None)
     nearest = f"{_WORDS_OF_SIDES[other]} {quote(row['nearest_id'])}" if found is None else _nucleus(found, other)
     iou, distance = float(row["nearest_iou"]), float(row["nearest_distance_px"] or "nan")
-    words.append(f"Its best candidate is {nearest}: IoU {iou:.3f}, centroids {distance:.1f} px apart.")
+    if iou:
+        words.append(f"Its best candidate is {nearest}: IoU {iou:.3f}, centroids {distance:.1f} px apart.")
+    else:
+        words.append(f"No {_WORDS_OF_SIDES[other]} overlaps it. The nearest one is {nearest}, {distance:.1f} px away.")
     if row["taken_by"]:
         taken = f"That is matched to {_WORDS_OF_SIDES[side]} {quote(row['taken_by'])}"
         by = f" (IoU {float(found['iou']):.3f})" if found and found.get("iou") else ""
@@ -158,6 +205,20 @@ def standing_in_words(document: Mapping[str, Any], name: str, titles: Sequence[s
     )
     lost = columns_lost(document, name, titles)
     return [first, *(lost or ["No team is ahead of it in any column."])]
+
+
+def one_percent_more(result: ResultDocuments) -> list[str]:
+    """Say what F1 would be if one more percent of the reference nuclei were matched; nothing if none is missed."""
+    counts = result.details["pooled"]["rules"][result.rule]["counts"] if result.details is not None else {}
+    if not counts.get("false_negatives"):
+        return []
+    hits, missed, extra = (counts[key] for key in ("true_positives", "false_negatives", "false_positives"))
+    more = min(max(1, round((hits + missed) / 100)), missed)
+    now, then = (2 * found / (hits + missed + found + extra) for found in (hits, hits + more))
+    nuclei = counted(more, "more reference nucleus", "more reference nuclei")
+    return [
+        f"With {nuclei} matched (1 % of {hits + missed:,}), the pooled F1 would be {then:.4f} instead of {now:.4f}."
+    ]
 
 
 def _columns_lost(
