@@ -428,7 +428,7 @@ This page is written by `python -m benchmarks.gaming --write docs/gaming.md --se
 - {left_out}
 
 | preset | works | by participants | by the reference | largest climb | calibration |
-| --- | --- | --- | --- | --- | --- |
+|---|---|---|---|---|---|
 """
 READING = """
 What follows:
@@ -467,14 +467,12 @@ all columns follow detection (correlation with F1 {lowest:.2f} to {highest:.2f})
 In brackets: the number of teams, over all fields.
 
 | name | what is done | works under |
-| --- | --- | --- |
+|---|---|---|
 """
 NOWHERE = """
 ## Tricks that work under no preset
 
-{names}. (`benchmarks/gaming.py` describes them.) No longer played: submitting empty files, omitting images, keeping a random half, the most confident 50 or 75%, the
-75% with the best IoU or the largest nucleus of each class, naming the rarest class as the most frequent, adding every nucleus as the rarest class, twice or
-three times, adding single pixels, cutting every nucleus in two.
+{names}. (`benchmarks/gaming.py` describes them.)
 """
 
 

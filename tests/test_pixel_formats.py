@@ -244,8 +244,8 @@ NUMBER_THEM = "expected one label per nucleus."
 
 
 @pytest.mark.parametrize(("labels", "line"), [
-    ((LABELS > 0).astype(np.uint8), f"3 separate regions that all have the label 1; {NUMBER_THEM} They are scored as one "
-     "nucleus. Relabel them, for example with scipy.ndimage.label or bwlabel."),
+    ((LABELS > 0).astype(np.uint8), f"3 separate regions that all have the label 1; {NUMBER_THEM} They are scored as "
+     "one nucleus. Relabel them, for example with scipy.ndimage.label or bwlabel."),
     (np.array([[255, 0, 255]], np.uint8), "2 separate regions that all have the label 255"),
     (np.where(NUCLEI, NUCLEI % 3 + 1, 0), f"3 labels with 25 separate regions; {NUMBER_THEM} Labels look like classes: "
      "each is scored as one nucleus. Relabel the regions of each, for example with scipy.ndimage.label or bwlabel."),

@@ -496,10 +496,9 @@ def codes_document() -> str:
         for code in sorted(codes, key=lambda code: (catalogue()[code].severity, code)):
             page = catalogue()[code]
             warning = " (warning)" if page.severity == "warning" else ""
-            what_to_do = page.what_to_do if warning else ""  # the line of an error ends with the fix
             sections += [
                 f"### `{code}`",
-                f"**{_markdown_text(page.title)}**{warning}. {_markdown_text(f'{page.why} {what_to_do}'.strip())}",
+                f"**{_markdown_text(page.title)}**{warning}. {_markdown_text(page.why)}",
                 f"```text\n{page.example}\n```",
             ]
     return "\n\n".join(sections) + "\n"

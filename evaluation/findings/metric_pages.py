@@ -29,7 +29,7 @@ EFFECTS: Mapping[Effect, str] = {
 EFFECT_WORDS: Mapping[Effect, str] = {"worse": "worse", "none": "same", "either": "either"}
 PROPERTIES_HEAD = """\
 | metric | range | better | both empty | no prediction | no reference | no match | + FN | + FP | symmetric | points |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
+|---|---|---|---|---|---|---|---|---|---|---|"""
 LONG = 60  # letters of a paragraph that is not repeated
 _EMPTY = r'"(?:no-instances|no-reference|no-prediction)"'
 IN_TABLE = re.compile(  # values of empty sides
@@ -245,7 +245,8 @@ def document() -> str:
 
     A worked example and the rest of the properties are on the page that ``evaluation explain`` prints.
     """
-    parts = [_page_text("overview").strip(), table_text().strip()]
+    names = re.sub(r"(?m)^(\|.*) \|[^|\n]*\|$", r"\1 |", table_text().strip())  # calls: in the library's README
+    parts = [_page_text("overview").strip(), names]
     for family in METRIC_FAMILIES:
         title, text, _ = words_of(family)
         shared = _shared_definitions(family)

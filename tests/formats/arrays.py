@@ -90,7 +90,8 @@ TABLE = Table(
             (npy_file(IMAGES[..., 0]), "[wrong-shape] an array of 3 x 5 x 7; expected images x rows x columns x 2, of "
              "ids and classes. Write numpy.stack([ids, classes], axis=-1) of all images."),
             (npy_file(IMAGES[:2]), "[wrong-shape] an array of 2 images; expected at least 3, since the case 'c' has "
-             "the index 2. Write the images in the order of the column index of cases.csv, including images without nuclei."),
+             "the index 2. Write the images in the order of the column index of cases.csv, including images without "
+             "nuclei."),
             (npy_file(with_values(IMAGES, ((1, 0, 3), [-1, 0]))),
              "[negative-label] case 'b': 1 of 35 pixels is below 0 (lowest -1, first at row 0"),
             (npy_file(with_values(IMAGES, ((2, 0, 0), [1, 3]))),
