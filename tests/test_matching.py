@@ -40,12 +40,13 @@ from evaluation.challenge.matching_rules import Sides
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.scoring.from_arrays import count_label_maps
-from evaluation.scoring.match import match
+from evaluation.scoring.match import match, match_case
+from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.instances.runs import instances_from_labels
 from nuclei_metrics.matching import match_iou_above, overlap_table, rules
 from nuclei_metrics.matching import table as table_module
 from nuclei_metrics.matching.rules import match_centroid_assignment, match_confidence_first_iou_many
-from nuclei_metrics.model import Case, Instances, LabelMaps, Matches
+from nuclei_metrics.model import Case, Instances, LabelMaps, Matches, Region
 
 
 def test_rows_that_are_too_long_for_the_packing_go_the_general_way():
@@ -529,6 +530,29 @@ def test_too_many_nuclei_of_a_side_are_told_to_who_can_help_it_and_say_nothing_o
         with pytest.raises(ChallengeBroken) as broken:
             apply(rule, parameters, three, prediction)
         assert [str(f) for f in broken.value.findings] == [f"{WHO}{number} {what}; expected at most {most}. {SMALLER}"]
+
+
+@pytest.mark.parametrize("policy", ["clip", "drop_overlapping", "drop_centroid", "drop_unmatched"])
+@pytest.mark.parametrize("duplicates", ["keep", "false_positive"])
+def test_an_ignore_region_decides_nothing_about_too_many_predictions(policy, duplicates, monkeypatch):
+    """Whether a case is too costly depends on the submission alone: the region would remove two of three points."""
+    monkeypatch.setattr(rules, "MOST_OF_PREDICTION", 2)
+    given = {"rule": "centroid_assignment", "radius_px": 9.0, "cutoff": "after"}
+    challenge = challenge_with(points=True, **given)
+    ignore = challenge.reference.ignore.model_copy(update={"policy": policy, "fraction": 0.5})
+    changes = {
+        "reference": challenge.reference.model_copy(update={"ignore": ignore}),
+        "submission": challenge.submission.model_copy(update={"duplicates": duplicates}),
+    }
+    changed, many = challenge.model_copy(update=changes), points_of([(1, 1), (4, 4), (7, 7)])
+    told = set()
+    for region in (Region(np.array([]), np.array([])), Region(np.array([524, 917]), np.array([525, 918]))):
+        side = PreparedReference(points_of([(1, 1)]), region)
+        match_case(changed, Case("a", "P1", 9, 9), side, points_of([(1, 1), (4, 4)]))
+        with pytest.raises(InputFault) as caught:
+            match_case(changed, Case("a", "P1", 9, 9), side, many)
+        told.update(str(f) for f in caught.value.findings)
+    assert told == {f"{WHO}3 nuclei in an assignment of all to all; expected at most 2. {FEWER}"}
 
 
 @pytest.mark.parametrize("nuclei, code", [(3, 0), (4, 3)])

@@ -18,7 +18,7 @@ from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances import prepare
 from nuclei_metrics.instances.plausible import background_index, scattered_instances
 from nuclei_metrics.instances.runs import cover_depth, select_instances
-from nuclei_metrics.matching.rules import RADIUS_ROUNDING, centroid_inside, match_iou_above
+from nuclei_metrics.matching.rules import RADIUS_ROUNDING, centroid_inside, match_iou_above, may_be_refused
 from nuclei_metrics.matching.table import count_copies, duplicates_among, find_twins, overlap_table, refuse_overlaps
 from nuclei_metrics.metrics.counts import ErrorKinds, class_counts, join_images, sort_errors
 from nuclei_metrics.model import Bool, Case, Instances, Int64, Matches, OverlapTable
@@ -161,6 +161,8 @@ def match_case(
     submitted = join_instances([], case.shape_yx) if prediction is None else prediction
     ignore = challenge.reference.ignore
     _refuse_overlaps(challenge, case, reference.instances, submitted)  # before the reference changes the submission
+    if ignore.policy is not None or challenge.submission.duplicates != "keep":
+        _refuse_costly(challenge, case, reference.instances, submitted)
     predicted, taking_part = submitted, None
     if ignore.policy is not None:
         numbered = replace(submitted, source_id=np.arange(len(submitted)))
@@ -168,11 +170,7 @@ def match_case(
         taking_part = numbered.source_id
         predicted = replace(numbered, source_id=submitted.source_id[taking_part])
     classes = len(challenge.classes)
-    table = overlap_table(reference.instances, predicted)
-    rules = challenge.matching.rules
-    if "file_order" in challenge.matching.published_faults:
-        rules = (InFileOrder(**rules[0].model_dump()), *rules[1:])
-    sides = Sides(case, table, reference.instances, predicted, challenge.metrics.boundary)
+    rules, sides = _rules_of(challenge), _sides_of(challenge, case, reference.instances, predicted)
     part_takers = _part_takers(challenge, sides)
     if ignore.policy == "drop_unmatched" and taking_part is not None and rules:
         first_matches = match(rules[0], sides, part_takers.under(rules[0]))
@@ -316,6 +314,38 @@ def _refuse_overlaps(challenge: Challenge, case: Case, reference: Instances, sub
         where = f"case {quote(case.name)}"
         to_organisers = fault("too-many-overlaps", where, wording="reference", pairs=pairs, what=what, limit=limit)
         raise _blame(error, to_organisers, _too_many_overlaps(case, submitted)) from error
+
+
+def _refuse_costly(challenge: Challenge, case: Case, reference: Instances, submitted: Instances) -> None:
+    """Raise InputFault ("case-too-costly") if a rule rejects a submission whatever the reference is.
+
+    Raises ChallengeBroken if the rule rejects the reference, too.
+    """
+    if not may_be_refused(len(submitted)):
+        return
+    for rule in _rules_of(challenge):
+        if not rule.is_by_pixels:
+            try:
+                match(rule, _sides_of(challenge, case, _none_of(submitted), submitted))
+            except InputFault:
+                match(rule, _sides_of(challenge, case, reference, _none_of(reference)))
+                raise
+
+
+def _none_of(instances: Instances) -> Instances:
+    return select_instances(instances, np.zeros(len(instances), np.bool_))
+
+
+def _rules_of(challenge: Challenge) -> Sequence[MatchingRule]:
+    """Return the matching rules of a challenge, with the published fault that is in their code."""
+    rules = challenge.matching.rules
+    if "file_order" in challenge.matching.published_faults:
+        return (InFileOrder(**rules[0].model_dump()), *rules[1:])
+    return rules
+
+
+def _sides_of(challenge: Challenge, case: Case, reference: Instances, prediction: Instances) -> Sides:
+    return Sides(case, overlap_table(reference, prediction), reference, prediction, challenge.metrics.boundary)
 
 
 def _too_many_overlaps(case: Case, prediction: Instances) -> Finding:

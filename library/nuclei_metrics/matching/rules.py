@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -715,6 +716,11 @@ def _close_pairs(
         parts.append((i, j, value))
     i, j, value = (np.concatenate(column) for column in zip(*parts, strict=True))
     return _ClosePairs(i, j, value, sides)
+
+
+def may_be_refused(predictions: int) -> bool:
+    """Return whether a rule may raise ``TooManyPairs`` because of so many predictions; never for fewer."""
+    return predictions > min(MOST_OF_PREDICTION, math.isqrt(MOST_CLOSE))
 
 
 def refuse_crowds(sides: Sequence[Float64], reach: float) -> None:
