@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -25,7 +26,7 @@ from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
 from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.guard import reader_faults_told
 from evaluation.files.decoding.label_array import find_edges, values_of_masks
-from evaluation.files.decoding.mat_file import MatFile
+from evaluation.files.decoding.mat_file import MatFile, read_mat_labels
 from evaluation.files.decoding.pixels import TISSUE_SUFFIXES, read_image, read_image_size, suffix_of
 from evaluation.files.decoding.streams import CONVERT, CutOff, Damaged, foreign_file, what_it_is
 from evaluation.files.decoding.tiff import Tag, TiffFile
@@ -531,8 +532,9 @@ class _Reading:
             if file.classes is not None and file.class_key == "class_map":
                 assert size_yx is not None
                 where, suffix, limit = quote(file.name), file.suffix, request.limits.bytes_per_file
+                read = read_mat_labels if suffix == ".mat" else partial(read_image, suffix=suffix)
                 with file.classes.open("rb") as second:
-                    pixels = read_image(second, suffix=suffix, where=where, shape_yx=size_yx, bytes_limit=limit)
+                    pixels = read(second, where=where, shape_yx=size_yx, bytes_limit=limit)
                 self.add_numbers(whole_values(pixels))
             if request.rules.dense or image is None:
                 return size_yx, None

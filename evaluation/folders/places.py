@@ -85,7 +85,7 @@ def place_files(files: Sequence[SourceFile], format: str, known: Collection[str]
 
     known  names of classes that are compared, as far as they are reported
     """
-    if format == "label_image":
+    if format in ("label_image", "nary_mat"):
         maps, paths = sides.class_maps(file.name for file in files), {file.name: file.path for file in files}
         files = [
             replace(file, classes=file.classes or paths.get(maps.get(bare_parts(file.name), "")))

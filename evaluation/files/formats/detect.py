@@ -106,6 +106,10 @@ LINES = (  # of texts that are not read: what their first line is, and what to d
         re.compile(rb"[0-9]+(?:,[0-9]+){5,}\s*?(?:\n|$)"),
         "outlines of cellpose as text, not read; use its _cp_masks, or its _seg.npy",
     ),
+    (
+        re.compile(rb"[0-9]+(?:\.[0-9]*)?(?:[,;\t][^,;\t\n]*){1,9}\n"),
+        "a table whose first line is no header; write one, such as x,y,class",
+    ),
 )
 IMAGE_COLUMNS = ("case", "image_id", "imageid", "image")
 FEWEST_VERTICES = 3  # of a nucleus

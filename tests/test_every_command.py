@@ -1,0 +1,54 @@
+"""What ``score`` reads, ``compare`` and ``init`` read too, in every format; or their line names what is missing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from every_format import SIDES, write_challenge
+
+from evaluation.commands.main import run
+
+COLOURS = ("a picture in colour", "a picture in colour")
+TWO_CHANNELS = ("an image of three axes", "an image of three axes")
+NOT_READ = {  # where rules say what files cannot say: the cause that compare and init name; "" where one reads them
+    "polygons_json in mm": ("Check the units", "Check the units"),
+    "points_csv without header": ("first line is no header", "first line is no header"),
+    "rle_csv": ("something that tells the size of 'c1'", "height ''"),
+    "rle_csv by rows": ("the start 0; expected pairs of start (from 1)", "the start 0; expected pairs of start"),
+    "label_image channel npz": ("", "the ids of nuclei in one channel and their classes in another"),
+    "label_image channel mha": TWO_CHANNELS,
+    "yolo_txt": ("something that tells the size of 'c1'", ""),
+    "colour_map": COLOURS,
+    "colour_map dilated": COLOURS,
+}
+
+
+def outcome(command: list[object], capsys: pytest.CaptureFixture[str], metrics: Path) -> str:
+    """Return "" if both sides are the same nuclei of the same classes, else what is printed."""
+    code = run([*map(str, command), "--output", str(metrics.parent), "--workers", "1"])
+    printed = " ".join(capsys.readouterr().err.split())
+    if code:
+        return printed
+    scores = json.loads(metrics.read_text())
+    found = scores["detection"]["f1"]["pooled"], scores["classification"]["balanced_accuracy"]["pooled"]
+    return "" if found == (1.0, 1.0) else f"other scores: {found}"
+
+
+@pytest.mark.parametrize("kind", SIDES)
+def test_compare_and_init_read_what_score_reads(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    challenge, submission = write_challenge(kind, tmp_path)
+    by_compare, by_init = NOT_READ.get(kind, ("", ""))
+    told = outcome(["compare", challenge / "reference", submission], capsys, tmp_path / "compared" / "metrics.json")
+    assert (by_compare in told) if by_compare else told == ""
+
+    begun = tmp_path / "begun"
+    shutil.copytree(challenge / "reference", begun / "reference")
+    code = run(["init", str(begun), "--submission", str(submission)])
+    told = " ".join(capsys.readouterr().err.split())
+    if code == 0:
+        command = ["score", "--challenge", begun, "--submission", submission]
+        told = outcome(command, capsys, tmp_path / "scored" / "metrics.json")
+    assert (by_init in told) if by_init else (code, told) == (0, "")
