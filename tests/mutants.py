@@ -274,7 +274,7 @@ MUTANTS: Sequence[Mutant] = [
         ("if number >= FEWEST_COMPARED else None", "if number else None"),
         ("(known == 1).mean()", "(known > 0.5).mean()")),
     *of("scoring/error_costs.py", "error_costs",
-        ("np.delete(np.arange(len(nuclei)), matched_index)", "np.arange(len(nuclei))"),
+        ("np.delete(np.arange(len(nuclei.class_id)), matched_index)", "np.arange(len(nuclei.class_id))"),
         ("OF_MATCHED_PAIRS.get(path.split(\".\")[0], kind) == kind", "True"),
         ("np.maximum(confusion[:, 0] - removed, 0)", "confusion[:, 0]"),
         ("confusion[:, :, 0] -= new_pairs", "pass"),
