@@ -456,12 +456,9 @@ class _Adviser:
             one, two = (self.everything.most_lost(self.own.name, changes) for changes in (ONE_PIXEL, TWO_PIXELS))
             text = f"Your matching rule ({self.own.short}) loses {percent(one, 1)} of the nuclei for one pixel"
             yield _Advice(f"{text}, {percent(two, 1)} for two{': it breaks' * (one > BREAKS)}.", one > BREAKS)
-        broken = []
-        for changes in (ONE_PIXEL, TWO_PIXELS):
-            lost = sorted((-self.everything.most_lost(rule.name, changes), rule.short) for rule in self.others)
-            worst = [f"{words} ({percent(-share, 1)})" for share, words in lost if -share > BREAKS]
-            broken.append(_first_names(worst) or "none")
-        yield _Advice(f"Of other rules these break for one pixel: {broken[0]}. For two: {broken[1]}.", False)
+        lost = sorted((-self.everything.most_lost(rule.name, ONE_PIXEL), rule.short) for rule in self.others)
+        broken = _first_names([words for share, words in lost if -share > BREAKS]) or "none"
+        yield _Advice(f"Other rules that lose more than {percent(BREAKS)} of the nuclei to one pixel: {broken}.", False)
 
     def on_classes(self) -> Iterator[_Advice]:
         """Warn if a pixel costs some classes much more than others."""

@@ -288,14 +288,14 @@ def shown_value(value: float | int | str, digits: int | None = None) -> str:
 
 
 def shown_number(value: float | str | None) -> str:
-    """A number as it is in the JSON; a text as it is.
+    """Return a number with up to four decimals; a text as it is.
 
-    >>> shown_number(0.25), shown_number(12.0), shown_number(None)
-    ('0.25', '12', 'undefined')
+    >>> shown_number(1.576923), shown_number(12.0), shown_number(None)
+    ('1.5769', '12', 'undefined')
     """
     if value is None:
         return "undefined"
-    return value if isinstance(value, str) else f"{value:z.6f}".rstrip("0").rstrip(".")
+    return value if isinstance(value, str) else f"{value:z.4f}".rstrip("0").rstrip(".")
 
 
 def decimal(value: float | None) -> str:
