@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from functools import partial
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
