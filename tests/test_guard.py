@@ -440,7 +440,7 @@ def test_the_files_of_a_submission_share_a_budget_of_processor_time(tmp_path, mo
     assert read.seconds_for(CASES) == 100
     slides = [replace(case, height=5000, width=4000) for case in CASES]
     assert read.seconds_for(slides * 4) == 12 * (10 + 2)
-    monkeypatch.setattr(read, "LEAST_SECONDS", 1e-9)
+    monkeypatch.setattr(guard, "LEAST_SECONDS", 1e-9)
     _, checked = check_submission(challenge, submission, workers=workers)
     with pytest.raises(SubmissionRejected) as rejected:
         score_submission(challenge, submission, workers=workers)
@@ -459,6 +459,22 @@ def test_the_processor_time_of_a_decoder_is_measured_from_outside():
     waited = guard.seconds_of("a")
     ask("slowly")
     assert guard.seconds_of("a") - waited < 1  # it sleeps for two
+
+
+def test_each_decoder_that_a_file_breaks_counts_at_least_a_second():
+    """Else a submission of thousands of such files would use no budget, though each costs a new process."""
+    for number, (reader, arguments) in enumerate((("end", ()), ("crash", (int(signal.SIGABRT),)), ("end", ())), 1):
+        refusal(reader, *arguments, owner="breaks")
+        assert number <= guard.seconds_of("breaks") < number + 1
+    guard.forget_seconds("breaks")
+    ask("content", owner="breaks")
+    assert guard.seconds_of("breaks") < 1
+
+
+def test_the_limit_of_memory_that_is_named_is_the_lowest_one(monkeypatch):
+    monkeypatch.setattr("evaluation.files.system.memory_limit", lambda: 200 << 20)
+    room = 2 * (guard.LIBRARY_BYTES + BOUNDS.memory_bytes)
+    assert refusal("take_memory", room).startswith("[too-large] 'a.png': more than 200 MiB of memory to be decoded;")
 
 
 NO_PROCESS = """

@@ -32,6 +32,7 @@ from zarr import codecs
 
 from evaluation import Challenge
 from evaluation.commands.main import run
+from evaluation.files.decoding import guard
 from evaluation.files.formats.imports import Asked, find_stores, kind_of, read_cellpose
 from evaluation.files.formats.imports import read_import as read_here
 from evaluation.findings.errors import ChallengeBroken, InputFault
@@ -181,6 +182,40 @@ def test_a_chunk_that_gives_more_or_fewer_bytes_is_refused() -> None:
     for data in (zlib.compress(bytes(159)), zlib.compress(bytes(161)), zlib.compress(bytes(1 << 24)), b"", b"\0" * 99):
         with pytest.raises(InputFault, match=r"\[wrong-format\] 'file': what cannot be read: "):
             read(zipped({**by_hand(LABELS), "0.0": data}))
+
+
+@pytest.mark.parametrize("claimed", [0xFFFFFFFF, 0x80000000, 0x7FFFFFFF])
+def test_a_chunk_of_blosc_that_claims_gigabytes_is_a_fault_of_its_file(claimed: int, capsys) -> None:
+    header = struct.pack("<4B3I", 2, 1, 0, 2, claimed, claimed, 48)
+    compressor = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 0, "blocksize": 0}
+    files = by_hand(LABELS, chunk=SHAPE, compressor=compressor)
+    Path("lie.zip").write_bytes(zipped(files | {"0.0": header + bytes(32)}))
+    Path("both").mkdir()
+    shutil.copy("lie.zip", "both/lie.zip")
+    np.save("both/a.npy", LABELS)
+    told = rejected(["convert", "lie.zip", "out.tif", "--to", "label_tiff"], capsys, 1)
+    assert "lie.zip" in told and told.count("\n") < 5
+    assert run(["compare", "both", "both"]) == 0  # the other image is compared
+    assert "lie.zip" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["import", "pixels"])
+def test_files_that_are_looked_at_share_a_budget_of_processor_time(kind: str, capsys, monkeypatch) -> None:
+    """An image of real size that was decoded allows ten seconds more; small ones allow nothing here."""
+    monkeypatch.setattr(guard, "LEAST_SECONDS", 1e-9)
+    Path("side").mkdir()
+    for size, code in ((20, 2), (1000, 0)):
+        labels = np.zeros((size, size), np.uint16)
+        labels[2:5, 2:9], labels[9:12, 2:9] = 1, 2
+        for name in "ab":
+            if kind == "import":
+                Path(f"side/{name}.zarr.zip").write_bytes(zipped(by_hand(labels, chunk=(size, size))))
+            else:
+                tifffile.imwrite(f"side/{name}.tif", labels)
+        told = rejected(["compare", "side", "side"], capsys, code)
+        assert ("more than 1e-09 s of processor time together; expected files that are read in less" in told) == (
+            code == 2
+        )
 
 
 def test_which_array_is_read_must_be_clear() -> None:

@@ -109,6 +109,7 @@ def look(
 
     Raises WrongUsage with the fault if there is nothing in it that can be read.
     """
+    sides.begin_budget()
     shown, named = quote(str(path), 200), dict(sides.list_files(path, workspace))
     with faults_as(WrongUsage):
         images = sides.images_of_jobs(named)
@@ -226,6 +227,7 @@ def look_at_file(
 
     Raises InputFault for a damaged file and for several images, OSError, and WrongUsage for a file of no format.
     """
+    sides.begin_budget()
     packed = path
     if is_store(path):
         files_of_store = FolderFiles(path, LimitRules())

@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge import LimitRules
-from evaluation.files.decoding.guard import bounds_of, decode
 from evaluation.files.decoding.pixels import peek
 from evaluation.files.decoding.tiff import TiffFile
 from evaluation.files.formats import BY_NAME
@@ -196,14 +195,13 @@ def pixels_of(one: SourceFile, *, as_colours: bool = True) -> Array | None:
     """All numbers of an image file, with all its axes; None if they are too many, or if it cannot be read.
 
     as_colours  of a palette, instead of its numbers
+
+    Raises WrongUsage if the files of its side took too long (``decode_one``).
     """
-    asked, limit = (one.suffix, quote(one.name, 120), as_colours), LimitRules().bytes_per_file
+    name, call = quote(one.name, 120), f"{__name__}:_yield_pixels"
+    asked, writes = (one.suffix, name, as_colours), one.suffix in BY_NAME
     try:
-        with one.path.open("rb") as stream:
-            bounds = bounds_of(one.path.stat().st_size, MOST_PIXELS_READ, limit)
-            call = f"{__name__}:_yield_pixels"
-            writes = one.suffix in BY_NAME
-            (pixels,) = decode(call, [stream], asked, where=asked[1], owner=__name__, bounds=bounds, writes=writes)
+        pixels = sides.decode_one(call, one.path, asked, name=name, pixels=MOST_PIXELS_READ, writes=writes)
     except InputFault:  # told where it is read
         return None
     return pixels  # type: ignore[no-any-return]

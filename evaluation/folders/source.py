@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.challenge import LimitRules
-from evaluation.files.decoding.guard import bounds_of, decode
+from evaluation.files.decoding.guard import bounds_of, decode, forget_seconds, seconds_of, seconds_of_images
 from evaluation.files.decoding.json import read_json
 from evaluation.files.decoding.pixels import CONTAINERS, TISSUE_SUFFIXES, read_image_size, suffix_of
 from evaluation.files.formats.detect import Detected
@@ -27,7 +28,7 @@ from evaluation.files.submission import open_submission
 from evaluation.files.submission.by_pattern import composed
 from evaluation.files.submission.files import SubmissionFiles
 from evaluation.files.submission.jobs import JOBS_FILE, jobs_folder, name_in, values_of
-from evaluation.findings import Finding, counted, listed, quote, shell_command
+from evaluation.findings import Finding, counted, fault, listed, quote, shell_command
 from evaluation.findings.errors import SubmissionRejected, WrongUsage, faults_as
 
 OF_OBJECTS = re.compile("object|instance", re.IGNORECASE)  # in the name of what has nuclei rather than classes
@@ -35,7 +36,8 @@ Size = tuple[int, int]  # height and width, px
 ARRAY_FORMATS = ("conic_array", "pannuke_masks")  # formats whose rules must name the numbers of classes
 NAMELESS = "nucleus"  # what nuclei without a class are called
 CLASS_TABLE = ".csv"
-READER = "evaluation.files.formats.imports:read_import"
+_READER = "evaluation.files.formats.imports:read_import"
+_LOOKED_AT = "files that are looked at"  # the owner of their decoders, and of the processor time that they take
 PIXELS_ALLOWED = 1 << 26  # for which memory is allowed, since the size of an image is not known before
 PICTURE_WORDS = ("img", "image", "im", "raw", "orig", "original", "photo", "input", "picture", "rgb", "tissue")
 # What tools and people put behind the name of an image.
@@ -237,6 +239,43 @@ def image_suffix(path: Path) -> str:
     return next((suffix for suffix, one in CONTAINERS.items() if head.startswith(one.magics)), "")
 
 
+class _Budget(threading.local):
+    """The pixels of each image that was decoded of the side that is looked at in this thread."""
+
+    def __init__(self) -> None:
+        self.pixels: list[int] = []
+
+
+_budget = _Budget()
+
+
+def begin_budget() -> None:
+    """Begin to count the processor time of a side, and what its images allow."""
+    _budget.pixels.clear()
+    forget_seconds(_LOOKED_AT)
+
+
+def decode_one(
+    function: str, path: Path, asked: tuple[Any, ...], *, name: str, pixels: int, writes: bool = False
+) -> Any:
+    """Return the only result of a reader for a file that is looked at, in the confined process.
+
+    name    of the file, for messages
+    pixels  for which memory and time are allowed
+
+    All files of a side share a budget of processor time, as those of a submission do: what was decoded counts as
+    images, texts by their length. Raises InputFault, and WrongUsage ("too-slow") if earlier files used up the budget.
+    """
+    if seconds_of(_LOOKED_AT) > (allowed := seconds_of_images(_budget.pixels)):
+        raise WrongUsage(fault("too-slow", name, wording="looked-at", seconds=allowed))
+    with path.open("rb") as stream:
+        bounds = bounds_of(path.stat().st_size, pixels, LimitRules().bytes_per_file)
+        (content,) = decode(function, [stream], asked, where=name, owner=_LOOKED_AT, bounds=bounds, writes=writes)
+    if content is not None:
+        _budget.pixels.append(content.size if isinstance(content, np.ndarray) else len(content))
+    return content
+
+
 def imported(path: Path, workspace: Path, *, name: str | None = None, dataset: str | None = None) -> Path:
     """A label image (.npy) or GeoJSON in the workspace, built from a file that is an import; of any other the path
     itself.
@@ -248,11 +287,9 @@ def imported(path: Path, workspace: Path, *, name: str | None = None, dataset: s
     """
     if (kind := kind_of(path)) is None:
         return path
-    limit, shown = LimitRules().bytes_per_file, name or path.name
-    with path.open("rb") as stream:
-        bounds = bounds_of(path.stat().st_size, PIXELS_ALLOWED, limit)
-        asked = (kind, shown, dataset, limit)
-        (content,) = decode(READER, [stream], asked, where=quote(shown, 120), owner=READER, bounds=bounds)
+    shown = name or path.name
+    asked = (kind, shown, dataset, LimitRules().bytes_per_file)
+    content = decode_one(_READER, path, asked, name=quote(shown, 120), pixels=PIXELS_ALLOWED)
     made = Path(tempfile.mkdtemp(dir=workspace)) / "imported"
     if isinstance(content, str):
         made = made.with_suffix(".geojson")

@@ -21,7 +21,7 @@ import numpy as np
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.formats import filled
 from evaluation.files.decoding.annotations import Annotations, Collection, library_faults
-from evaluation.files.decoding.guard import MOST_FILES, PIXELS_PER_SECOND, seconds_of
+from evaluation.files.decoding.guard import MOST_FILES, seconds_of, seconds_of_images
 from evaluation.files.formats import (
     OpenFile,
     Request,
@@ -49,8 +49,6 @@ MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd")
 _TOGETHER = MOST_FILES, 1 << 23, 1 << 24  # files, their pixels and bytes: as many are decoded with one request
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 SLOW_FILES = 3  # of a submission that take too long to be decoded; then nothing more of it is decoded
-# Processor time for all files of a submission: of each image of so many px or more, and at least for all.
-SECONDS_OF_IMAGE, PIXELS_OF_IMAGE, LEAST_SECONDS = 10, 1_000_000, 100
 
 
 @dataclass(frozen=True)
@@ -194,9 +192,7 @@ def slow_files(faults: Sequence[Finding]) -> int:
 
 def seconds_for(cases: Sequence[Case]) -> int:
     """Return the processor time that all files of a submission may take together."""
-    pixels = [case.height * case.width for case in cases]
-    of_images = (SECONDS_OF_IMAGE * min(1.0, px / PIXELS_OF_IMAGE) + px / PIXELS_PER_SECOND for px in pixels)
-    return max(LEAST_SECONDS, int(sum(of_images)))
+    return seconds_of_images(case.height * case.width for case in cases)
 
 
 def not_looked_at(where: str, done: int, number: int, what: str, *, slow: int = 0, seconds: int = 0) -> list[Finding]:

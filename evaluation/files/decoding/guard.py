@@ -33,7 +33,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -61,6 +61,9 @@ MEMORY_BYTES = 2 << 30  # for each file …
 BYTES_PER_BYTE, BYTES_PER_PIXEL = 240, 32  # … and what its size and that of its image allow, …
 TIMES_LIMIT = 4  # … but no more than so often limits.bytes_per_file
 SECONDS, BYTES_PER_SECOND, PIXELS_PER_SECOND = 30, 1_000_000, 10_000_000
+# Processor time for all files of an owner: of each image of so many px or more, and at least for all.
+SECONDS_OF_IMAGE, PIXELS_OF_IMAGE, LEAST_SECONDS = 10, 1_000_000, 100
+STOPPED_SECONDS = 1  # at least, for a file whose decoder had to be replaced
 MESSAGE_SHARE = 16
 _SENT_TOGETHER_BYTES = 1 << 22  # of arrays; each then begins at a multiple of ...
 _ALIGNED = 8  # ... so many
@@ -88,6 +91,16 @@ def bounds_of(file_bytes: int, pixels: int, bytes_limit: int) -> Bounds:
     wanted = BYTES_PER_BYTE * file_bytes + BYTES_PER_PIXEL * pixels
     seconds = SECONDS + file_bytes // BYTES_PER_SECOND + pixels // PIXELS_PER_SECOND
     return Bounds(MEMORY_BYTES + min(wanted, TIMES_LIMIT * bytes_limit), seconds)
+
+
+def seconds_of_images(pixels: Iterable[int]) -> int:
+    """Return the processor time that all files of an owner may take together, by the pixels of their images.
+
+    >>> seconds_of_images([300 * 300] * 100), seconds_of_images([5000 * 4000] * 12)
+    (100, 144)
+    """
+    of_images = (SECONDS_OF_IMAGE * min(1.0, px / PIXELS_OF_IMAGE) + px / PIXELS_PER_SECOND for px in pixels)
+    return max(LEAST_SECONDS, int(sum(of_images)))
 
 
 class _Died(Exception):
@@ -558,7 +571,7 @@ def decode(
         nonlocal is_sent, was_killed, yielded
         while True:
             decoder = of_thread.take(owner, writes=writes)
-            was_used, count, is_sound = decoder.is_used, 0, False
+            was_used, count, is_sound, least = decoder.is_used, 0, False, 0.0
             began = decoder.seconds() or 0.0
             try:
                 decoded = decoder.ask(request, _rewound(streams, contents), shared_bounds)
@@ -577,11 +590,13 @@ def decode(
                 is_sound = True
                 raise
             except _ReaderFailed as failed:
+                least = STOPPED_SECONDS
                 raise _unread(where, *failed.args) from None
             except _OutOfBounds:
                 if has_less:
                     raise NoRoomBeside from None
-                memory = f"{shared_bounds.memory_bytes >> 20:,} MiB of memory"
+                least = STOPPED_SECONDS
+                memory = f"{_limit_in_force(shared_bounds.memory_bytes) >> 20:,} MiB of memory"
                 raise refused("too-large", where, wording="too-much-to-decode", what=memory) from None
             except TimeoutError:
                 raise refused("too-slow", where, seconds=shared_bounds.seconds) from None
@@ -590,6 +605,7 @@ def decode(
                     raise refused("too-slow", where, seconds=shared_bounds.seconds) from None
                 if death.signal_number == 0 and has_less:  # a long answer
                     raise NoRoomBeside from None
+                least = STOPPED_SECONDS if death.signal_number != signal.SIGKILL else 0.0
                 if death.signal_number == signal.SIGKILL:
                     if of_thread.share is not None:
                         raise NoRoomBeside from None
@@ -601,7 +617,7 @@ def decode(
                     raise broke_off(where, death.signal_number) from None
             finally:
                 spent = float(shared_bounds.seconds) if (used := decoder.seconds()) is None else used - began
-                of_thread.seconds[owner] = seconds_of(owner) + spent
+                of_thread.seconds[owner] = seconds_of(owner) + max(spent, least)
                 if is_sound and (owner, writes) not in of_thread.idle:
                     of_thread.idle[owner, writes] = decoder
                 else:
@@ -624,6 +640,21 @@ def _told_here(results: Iterator[Any], where: str, owner: str) -> Iterator[Any]:
             finally:
                 of_thread.seconds[owner] = seconds_of(owner) + time.process_time() - began
             yield result
+
+
+def _limit_in_force(memory_bytes: int) -> int:
+    """Return the lowest limit of memory of a decoder that may take so many bytes for a file."""
+    import resource
+
+    from evaluation.files.system import memory_limit
+
+    limits = [memory_bytes, memory_limit(), resource.getrlimit(resource.RLIMIT_AS)[1]]
+    return min(limit for limit in limits if limit is not None and limit >= 0)  # -1: unlimited
+
+
+def forget_seconds(owner: str) -> None:
+    """Begin to count the processor time of an owner anew."""
+    of_thread.seconds.pop(owner, None)
 
 
 def seconds_of(owner: str) -> float:
