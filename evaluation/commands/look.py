@@ -76,7 +76,7 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
 @click.command()
 @options.page_option("compare", "Write {}.html as well, a page with all predictions.")
 @options.output_option("Folder for images.csv, metrics.json, details.json and objects.csv.")
-@options.path_option("--save-challenge", "New folder for the challenge that is made, to go on with.")
+@options.path_option("--save-challenge", "Save the challenge in this new folder.")
 @click.option(
     "--classes",
     metavar="NAMES",
@@ -84,7 +84,7 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
     help="Classes and other spellings: 'tumour=1,stroma=2'; 'none': one class.",
 )
 @click.option("--leave-out", metavar="CLASS", multiple=True, help="Class that is no nucleus, such as cells or regions.")
-@click.option("--ignore", metavar="NAME", multiple=True, help="Label or class that marks what is not annotated.")
+@click.option("--ignore", metavar="NAME", multiple=True, help="Label or class of unannotated regions.")
 @click.option(
     "--match",
     metavar="RULE[=NUMBER]",
@@ -115,7 +115,7 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
     help="Prediction with the name that tables show.",
 )
 @click.option("--ranking", is_flag=True, help="Rank several predictions, and print the tables of the ranking.")
-@click.option("--explain", is_flag=True, help="Say how each file was read, and why.")
+@click.option("--explain", is_flag=True, help="Print how each file was read, and why.")
 @options.Workers
 @click.argument("reference", type=options.FolderPath)
 @click.argument("predictions", type=options.FolderPath, nargs=-1)
@@ -207,11 +207,11 @@ def compare(
 @click.option("--from", "format", help="Format of SOURCE, as in challenge.toml. [default: by its content]")
 @click.option("--set", "keys", multiple=True, metavar="KEY=VALUE", help="A key of the format, such as units=mm.")
 @click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")
-@click.option("--size", metavar="HEIGHTxWIDTH", help="Size of the image in px, where the file does not say it.")
+@click.option("--size", metavar="HEIGHTxWIDTH", help="Image size in px, if the file does not contain it.")
 @click.option("--spacing", "spacing_um", type=float, help="Size of a pixel in um, for files in mm or um.")
 @options.challenge_option("Take all rules from here; SOURCE is a submission, or 'reference'.")
 @click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",
-              help="Where whole coordinates lie in what is written.", show_default=True)  # fmt: skip
+              help="Origin of whole coordinates in the output.", show_default=True)  # fmt: skip
 @click.option("--overlap", type=click.Choice(["last", "first", "smallest", "class_order"]),
               help="Who keeps pixels of several nuclei, for label images.")  # fmt: skip
 def convert(
@@ -265,7 +265,7 @@ def convert(
     "--results", "Folder with metrics.json, leaderboard.json, audit.json or sensitivity.json.", required=True
 )
 @options.path_option("--output", "HTML file to write. [default: a summary on the terminal]")
-@options.challenge_option("Folder of the challenge, for pictures, the cost of errors, what is public.")
+@options.challenge_option("Challenge folder, for pictures, costs of errors and [publish].")
 @options.path_option("--submission", "Folder or ZIP of the submission that was scored, for the same.")
 @options.path_option("--images", "Folder with the images of the cases. [default: images/]")
 @options.path_option("--overlays", "Folder for overlays of all cases: GeoJSON for QuPath, label images for napari.")
@@ -273,10 +273,10 @@ def convert(
               "with --challenge only what its [publish] names.")  # fmt: skip
 @options.Workers
 def report(results: Path, output: Path | None, public: bool, workers: int | None, **paths: Path | None) -> None:
-    """Make a page of results, one HTML file that opens anywhere: of a submission, a leaderboard, an audit or a study.
+    """Create a self-contained HTML page from the results of a submission, a leaderboard, an audit or a study.
 
-    With --challenge and --submission the page of a submission shows its worst nuclei and cases, and what each kind of
-    error costs. Without --output a summary is printed.
+    With --challenge and --submission, the page of a submission shows its worst nuclei and cases, and the cost of each
+    kind of error. Without --output, a summary is printed.
     """
     from evaluation.report.folders import Sources, document_in, page_of_results, reading, write_page
     from evaluation.report.html import require_extra
@@ -336,18 +336,18 @@ PRINTED = "-"
 @options.path_option("--results", "Results of a submission (with --case and --at), or a leaderboard (with --team).")
 @click.option("--case", metavar="NAME", help="Case of the nucleus.")
 @click.option("--at", metavar="ROW,COLUMN|ID", help="Nucleus to explain: why is it not matched?")
-@click.option("--team", metavar="NAME", help="Team to explain: in which columns is it behind whom?")
+@click.option("--team", metavar="NAME", help="Team to explain: columns in which it is behind other teams.")
 def explain(
     word: str | None, preset: str | None, schema: str | None, folder: str | None, results: Path | None, **of: str | None
 ) -> None:
     """Explain the CODE in the square brackets of a message, or the metric at a PATH of metrics.json.
 
-    A WORD of the field is found whatever its case: a metric as papers call it (mAP, AJI, HD95), a rule or a key of
-    challenge.toml. 'explain presets' lists the published challenges that 'init' and 'preset = …' know, 'explain presets
-    NAME' prints the rules of one with comments. Without a word, list all codes and all pages of metrics.
+    A WORD is the name of a metric in papers (mAP, AJI, HD95), a rule or a key of challenge.toml, in any case.
+    'explain presets' lists the published challenges, 'explain presets NAME' prints the rules of one with comments.
+    Without a word, list all codes and all pages of metrics.
 
-    '--results DIR --case NAME --at 512,300' says in a paragraph why a nucleus is not matched, '--results DIR --team
-    NAME' why a team is behind.
+    '--results DIR --case NAME --at 512,300' explains why a nucleus is not matched, '--results DIR --team NAME' why a
+    team is behind.
     """
     surplus = preset if word != "presets" else None
     is_of_result = results is not None or any(of.values())
@@ -467,7 +467,7 @@ def _schema_text(file: str) -> str:
 
 
 @click.command()
-@options.output_option("Folder to keep the made challenge and the results in.")
+@options.output_option("Folder for the challenge and its results.")
 @options.page_option("leaderboard", "Write pages as well; {}.html leads to all of them.")
 @options.Workers
 def demo(output: Path | None, report: bool, workers: int | None) -> None:

@@ -20,28 +20,25 @@ from evaluation.findings import errors, quote, render_findings, render_summary
 
 GROUPS = {
     "Compare": {
-        "compare": "Score models against a reference; no challenge is needed.",
-        "convert": "Convert annotations or predictions, as to GeoJSON for QuPath.",
-        "report": "Make pages of results: HTML files that open anywhere.",
-        "explain": "Explain a message, a metric, a rule or a preset.",
-        "demo": "Make a small challenge with three teams, score and rank them.",
+        "compare": "Score one or more models against a reference.",
+        "convert": "Convert annotations or predictions to another format.",
+        "report": "Create an HTML report from results.",
+        "explain": "Explain a message, metric, rule or preset.",
+        "demo": "Create, score and rank a small example challenge.",
     },
-    "Take part": {
-        "validate": "Check a submission without the reference.",
-        "score": "Score a submission; metrics.json has the scores.",
-    },
+    "Take part": {"validate": "Check a submission (needs no reference).", "score": "Score a submission."},
     "Prepare": {
-        "init": "Start a challenge from your reference: rules and cases.",
-        "rasterise": "Turn the reference into label images; report overlaps.",
-        "sensitivity": "Show what one pixel costs, and which matching rule fits.",
-        "kit": "Write what participants get: rules, cases, example, guide.",
-        "phase": "Print the settings of the phase on grand-challenge.org.",
+        "init": "Create challenge.toml and cases.csv from a reference.",
+        "rasterise": "Convert the reference to label images and check overlaps.",
+        "sensitivity": "Measure the effect of one pixel on scores and matching.",
+        "kit": "Create the files for participants.",
+        "phase": "Print the settings for a phase on grand-challenge.org.",
     },
-    "Run": {"leaderboard": "Score all teams and rank them.", "rank": "Rank teams whose scores are known already."},
+    "Run": {"leaderboard": "Score and rank all teams.", "rank": "Rank teams from existing scores."},
     "Defend": {
-        "audit": "Rank under other rules: can the first rank be defended?",
-        "archive": "Write one ZIP of rules, results and ranking, for the record.",
-        "verify": "Compute an archive again, and compare.",
+        "audit": "Test the ranking under other rules.",
+        "archive": "Pack rules, results and ranking into one ZIP.",
+        "verify": "Recompute an archive and compare.",
     },
 }
 FILE_OF_GROUP = {"Compare": "look", "Prepare": "prepare"}  # of other groups: "run"
@@ -81,7 +78,7 @@ class _LazyCommands(click.Group):
 @click.group(cls=_LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="evaluation")
 def cli() -> None:
-    """Score detection, classification and segmentation of cell nuclei, each on its own.
+    """Score the detection, classification and segmentation of cell nuclei separately.
 
     evaluation COMMAND --help explains a command.
     """

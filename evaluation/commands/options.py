@@ -69,7 +69,7 @@ Workers = click.option(
     envvar=WORKERS_VARIABLE,
     help=f"Processes to use; never changes a result. [or {WORKERS_VARIABLE}]",
 )
-Before = path_option("--before", "An older leaderboard (folder or leaderboard.json): what has changed?")
+Before = path_option("--before", "Older leaderboard (folder or leaderboard.json) to compare with.")
 
 
 def page_option(name: str, help: str = "Write {}.html as well, to be opened in a browser.") -> Decorator:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 )
 @click.option("--name", help="Name of the new challenge. [default: the folder's]")
 @options.path_option("--submission", "A sample submission, or the predictions.json of an algorithm phase.")
-@click.option("--refresh", is_flag=True, help="Add to cases.csv what is new in the reference; nothing is overwritten.")
+@click.option("--refresh", is_flag=True, help="Add new cases to cases.csv without overwriting anything.")
 @click.argument("folder", type=options.FolderPath)
 def init(preset: str, name: str | None, submission: Path | None, refresh: bool, folder: Path) -> None:
     """Start a challenge in FOLDER: challenge.toml, and cases.csv with the cases of FOLDER/reference.
 
-    Formats, classes, patients and sizes are found in the files of the reference, and in images beside them.
-    challenge.toml holds the preset, and what differs from it.
+    Formats, classes, patients and sizes are detected from the files of the reference and images next to them.
+    challenge.toml contains the preset and your changes to it.
     """
     from evaluation.folders.init import initialise_challenge, refresh_cases
 
@@ -125,7 +125,7 @@ def kit(challenge: Path, output: Path, source: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 @options.output_option("Folder for message, settings, schemas, list of the archive and pack-context.json.")
 def phase(challenge: Path, as_json: bool, output: Path | None) -> None:
-    """Write what the platform needs: a message to its support, settings, schemas, and the names of archive items."""
+    """Print the settings for the platform: a message to its support, settings, schemas and names of archive items."""
     from evaluation.board.rules import gameable_ranking, load_ranked
     from evaluation.findings import render_findings
     from evaluation.platform.phase import phase_of

@@ -77,7 +77,9 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
 @options.path_option("--submission", "Folder or ZIP of the submission. [default: /input]")
 @options.output_option("Folder for metrics.json and details. [default: /output]")
 @options.page_option("report", "Write {}.html as well, a page to look at; it shows the reference.")
-@click.option("--team", help="Whose submission it is: its own stored result is no rival. [default: unknown]")
+@click.option(
+    "--team", help="Team of the submission; its stored result is excluded from the ranking. [default: unknown]"
+)
 @options.path_option("--images", "Folder with the images, for --report. [default: images/]")
 @click.option("--quiet", is_flag=True, help="Print no summary.")
 @options.Cluster
@@ -195,9 +197,9 @@ def leaderboard(
 ) -> None:
     """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table.
 
-    With --report there are pages as well: leaderboard.html leads to one for each team and each case.
+    With --report, leaderboard.html links to a page for each team and each case.
 
-    Results are kept in OUTPUT/results: a second call scores what is new or has changed, an interrupted one goes on.
+    Results are cached in OUTPUT/results. Run the command again to score new or changed submissions, or to resume.
     A team whose submission is rejected stays in the table, with the reason. What --store writes belongs into the folder
     leaderboard/ of the challenge: 'score' then ranks a submission among these results.
     """
@@ -294,7 +296,7 @@ def audit(
 
     Varied are the matching rule, its threshold, the unit of averages, how the reference is read, what is ignored, the
     weights of columns and the method of the ranking; [audit] in challenge.toml says how. Scores are kept in
-    OUTPUT/scores: a second call scores nothing. With --scores only the rules of the ranking are varied.
+    OUTPUT/scores for the next audit. With --scores, only the rules of the ranking are varied.
     """
     if scores is not None:
         if submissions is not None:
@@ -349,7 +351,7 @@ def _show_audit(audit: Audit, output: Path, *, report: bool) -> None:
 def archive(challenge: Path, results: Path, output: Path, date: datetime | None, **about: Any) -> None:
     """Write one ZIP of a challenge: rules, results, ranking, versions, lock, checksums, metadata.
 
-    What reveals the reference is left out unless --private is given. 'evaluation verify' computes it again.
+    Files that reveal the reference need --private. 'evaluation verify' recomputes the archive.
     """
     from evaluation.platform.archive import write_archive
 
@@ -367,7 +369,7 @@ def archive(challenge: Path, results: Path, output: Path, date: datetime | None,
 @options.path_option("--submissions", "Score these again; needs an archive with the reference.")
 @options.Workers
 def verify(archive: Path, submissions: Path | None, workers: int | None) -> None:
-    """Compute again what an ARCHIVE allows: checksums, metadata, rules, the ranking, the numbers of teams.
+    """Recompute an ARCHIVE as far as it permits: checksums, metadata, rules, the ranking, the scores of teams.
 
     With --submissions and the reference in it every result, too. Says of each whether it is the same to the byte, the
     same to the digit, or cannot be checked; exit code 1 if one differs.
