@@ -397,7 +397,7 @@ then `evaluation leaderboard --challenge DIR --submissions DIR --output DIR`.
 | MoNuSAC 2020, PQ from nuclei | 99 of the 101 test images, and the teams' masks | `monusac2020_as_published` |
 | lessons, Tables 1, 4 and 5 | the same; the tables have means over patients, no values of patients | `monusac2020` |
 | PQ should be avoided, Fig. 3 and 5 | annotations of the pathologists of NuCLS' multi-rater set | none: `evaluation compare FIRST SECOND --match any_overlap --report` |
-| PQ should be avoided, Fig. 4 | the five masks of `example_single_cell` in the paper's repository (panoptic-quality-suppl). By hand, with `evaluation compare gt.png seg_1.png --match any_overlap`: IoU 0.78, 0.63, 0.68 and 0.45, as the repository's code has them | none |
+| PQ should be avoided, Fig. 4 | the five masks of `example_single_cell` in the paper's repository (panoptic-quality-suppl). By hand, with `evaluation compare gt.png seg_1.png --match any_overlap`: IoU 0.78, 0.63, 0.68 and 0.45, the same as counting pixels with numpy | none |
 | CoNIC 2022, mPQ+ and R² | the final test set, which is not public, and the teams' predictions | `conic2022` |
 | Hirling 2024, rankings under other metrics | the teams' submissions to stage 2 of the Data Science Bowl, to Sartorius and to MIDOG | `dsb2018`, `sartorius2021`, `midog2021` |
 | PUMA, MONKEY, MIDOG: scores of teams | the test sets, and the teams' predictions; ranks of PUMA's boards and MONKEY's points of a slide are above | `puma2024`, `monkey2024`, `midog2021` |

@@ -59,7 +59,7 @@ def changes(golden: dict[str, Any], found: dict[str, Any]) -> dict[str, tuple[An
 def compare_or_renew(name: str, found: dict[str, Any], request: pytest.FixtureRequest) -> None:
     path = GOLDEN / name
     if request.config.getoption("--renew-golden"):
-        path.write_text(as_json(found))
+        path.write_text(json.dumps(json.loads(as_json(found)), indent=1, sort_keys=True) + "\n")
     assert changes(json.loads(path.read_text()), found) == {}
 
 
