@@ -165,10 +165,10 @@ def penalise(
     """Decide which value of each unit enters a mean.
 
     worst          the worst value in each unit, float64 (B,), NaN if the metric has none: then nothing is penalised
-    counts_missed  whether missed nuclei already make the metric worse
+    counts_missed  whether false negatives already make the metric worse
 
     - Cases that were not submitted are scored as if nothing had been found in them. Where that costs nothing, since
-      missed nuclei do not enter the metric (``counts_missed`` False: precision, and all that is measured on matched
+      false negatives do not enter the metric (``counts_missed`` False: precision, and all that is measured on matched
       pairs), the value of the unit is mixed with the worst one by the share m / n of its n cases that are missing:
       ``(1 - m / n) value + (m / n) worst``. Leaving out hard cases must not pay.
     - Under the rule ``worst`` a case with reference nuclei and an empty prediction counts as one that was not

@@ -84,7 +84,7 @@ def _quality_metrics(
     each: tuple[Callable[[MetricChoice], Iterable[metric.Variant]], ...] = (),
     **properties: Any,
 ) -> Iterable[metric.Metric]:
-    """The metrics of a family for every measure that a missed nucleus can have a worst value of.
+    """The metrics of a family for every measure that a false negative can have a worst value of.
 
     formulas  by what follows the name of the measure in the path; the first one is symmetric if the family is
     empty     of scores; of distances the cap stands for the numbers in it
@@ -125,7 +125,7 @@ def _quality_metrics(
 
 # Covered: how well is the best share of the reference nuclei outlined, and how many of each class are named right?
 #
-# Leaving a nucleus out never raises a score over the best share: a missed nucleus counts the worst value, so that
+# Leaving a nucleus out never raises a score over the best share: a false negative counts the worst value, so that
 # taking a pair away can only put a worse value in the place of a better one among the best. It still tells who outlines
 # well among those who find enough, which a mean over all nuclei does not. Where predictions may overlap, copies of a
 # nucleus can raise it (the best copy counts, and spurious ones cost nothing): so a ranking needs a floor on F1 beside
@@ -135,10 +135,10 @@ MILLIONTHS = 10**6  # a coverage has at most six decimals
 
 
 def best_mean(units: Units, measure: Measure, coverage: float, cap: float | None = None, class_id: int = 0) -> Scores:
-    """Mean over the best share of the reference nuclei; a missed one has the worst value.
+    """Mean over the best share of the reference nuclei; a false negative has the worst value.
 
-    Of R reference nuclei of the unit the best k = ceil(coverage R) count; a missed one counts 0, or the distance cap,
-    and no distance counts more than the cap. At coverage 1 and of the IoU it is the mean true score of stardist.
+    Of R reference nuclei of the unit the best k = ceil(coverage R) count; a false negative counts 0, or the distance
+    cap, and no distance counts more than the cap. At coverage 1 and of the IoU it is the mean true score of stardist.
     Undefined "no-reference" without reference nuclei ("no-instances" if there is no prediction either).
 
     Of two nuclei one has IoU 3/4 and one is missed: 3/4 at coverage 0.5, 3/8 at coverage 1.
@@ -151,7 +151,7 @@ def best_mean(units: Units, measure: Measure, coverage: float, cap: float | None
 
 
 def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float | None = None) -> Scores:
-    """Mean over classes of the mean over the best share of their reference nuclei; a missed one has the worst value.
+    """Mean over classes of the mean over the best share of their reference nuclei; false negatives: the worst value.
 
     Every class that the reference has in the unit weighs the same; inside it the best k = ceil(coverage R) of its R
     nuclei count, whatever class was predicted. So it does not look at large nuclei most. Undefined "no-reference"
@@ -163,9 +163,9 @@ def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float 
 
 
 def recall_with_guesses(units: Units, guessed: int | None = None) -> Scores:
-    """Mean over classes of their recall, a missed nucleus counting as a guess, in [0, 1].
+    """Mean over classes of their recall, a false negative counting as a guess, in [0, 1].
 
-    Of a class with R reference nuclei, r of them found and named right and m missed: (r + m / C) / R, with the C
+    Of a class with R reference nuclei, r of them matched with the right class and m missed: (r + m / C) / R, with the C
     classes of the challenge that the reference may have (``guessed``). A class counts in a unit if the reference has
     it. Silence earns what guessing earns, 1 / C, and no more. Undefined "one-class" if there is one class only, and
     "no-reference" without reference nuclei ("no-instances" if there is no prediction either).
@@ -189,12 +189,12 @@ def _row_normalised_f1(units: Units) -> Scores:
     """Mean over classes of the F1 of the row-normalised confusion matrix of all reference nuclei, in [0, 1].
 
     M_ij = n_ij / R_i, with the n_ij pairs whose reference has class i and whose prediction has class j, and all R_i
-    reference nuclei of class i: a missed nucleus counts as named wrong. F_i = 2 M_ii / (1 + sum_k M_ki), over the
-    classes that the reference has in the unit. So each class counts the same, however rare: the share of it that was
-    found and named right, and how far its name was also given to others. Undefined "no-reference" without reference
+    reference nuclei of class i: a false negative counts as a wrong class. F_i = 2 M_ii / (1 + sum_k M_ki), over the
+    classes that the reference has in the unit. So each class has the same weight, however rare: the share matched with
+    the right class, reduced by other nuclei that were given this class. Undefined "no-reference" without reference
     nuclei ("no-instances" if there is no prediction either).
 
-    "Lessons from MoNuSAC 2020" has it of the matched nuclei alone; a missed nucleus as wrong is what silence costs.
+    "Lessons from MoNuSAC 2020" has it of the matched nuclei alone; here false negatives count as wrong.
     """
     confusion = units.sum("confusion")
     references = np.stack([hits(units, class_id).references for class_id in class_ids(units)], axis=1)
@@ -351,7 +351,7 @@ COVERED = (
 # predictions cannot both cover more than half of one reference nucleus. So one prediction more or less changes no other
 # pair. With S the sum of the qualities (in [0, 1]) of the pairs and N = pairs + missed + spurious:
 #
-# - leaving out the prediction of a pair with quality q makes a missed nucleus of the pair: (S - q) / N <= S / N;
+# - leaving out the prediction of a pair with quality q makes a false negative of the pair: (S - q) / N <= S / N;
 # - adding a spurious prediction: S / (N + 1) <= S / N;
 # - a distance is cap (1 - quality), so that it never falls.
 #
@@ -392,7 +392,7 @@ def all_class_mean(units: Units, measure: Measure, cap: float | None = None) -> 
 
 
 def share_named_right(units: Units) -> Scores:
-    """Share of all nuclei that were found and named right: right pairs / (pairs + fn + fp), in [0, 1].
+    """Share of all nuclei that were matched with the right class: right pairs / (pairs + fn + fp), in [0, 1].
 
     Undefined "no-instances" if both sides are empty.
     """
@@ -401,7 +401,7 @@ def share_named_right(units: Units) -> Scores:
 
 
 def class_mean_accuracy(units: Units) -> Scores:
-    """Mean over classes of the share that was found and named right, in [0, 1].
+    """Mean over classes of the share that was matched with the right class, in [0, 1].
 
     Of a class: right pairs / (pairs whose reference has it + its false negatives + its false positives). A class
     counts in a unit if one of these has it. Take it pooled: averaged inside patients, never predicting a rare class

@@ -130,7 +130,7 @@ class Metric:
     missed, spurious  what one more missed nucleus, or one more spurious one, away from all others, does to a value:
               "worse": it never gets better, and may get worse; "none": nothing; "either": it may get better, too
     symmetric whether it stays the same when reference and prediction change places
-    counts_missing  whether a missing case already costs the worst value, though a missed nucleus may not
+    counts_missing  whether a missing case already costs the worst value, though a false negative may not
     judges_class  whether it compares the classes of matched pairs: undefined where only pairs of equal classes match
     by_rule   whether it depends on the matching rule; if not, it is given with the first rule only
     """

@@ -42,7 +42,7 @@ class MetricChoice:
     families      of metrics, in the order of the challenge
     metrics       names of single metrics: of a family of which some are named, only those
     class_names   class id c is ``class_names[c - 1]``
-    guessed       number of classes among which a missed nucleus counts as a guess; None: all of them
+    guessed       number of classes among which a false negative counts as a guess; None: all of them
     measures      what is measured on each matched pair
     class_groups  by the name of a grouping: its groups, each a name and class ids
     iou_thresholds  ascending; for the families thresholds and curves
@@ -51,7 +51,7 @@ class MetricChoice:
     sizes_px       by name, the smallest and the largest area of the nuclei of a size, px
     class_present          where a class must occur in a unit to count there
     coverage       share of the reference nuclei that the family covered looks at; at most six decimals
-    distance_cap_px, distance_cap_um   of distances in the families covered and overall: what a missed nucleus costs,
+    distance_cap_px, distance_cap_um   of distances in the families covered and overall: what a false negative costs,
                    and the most that a pair can cost
     """
 
@@ -84,7 +84,7 @@ class MatchCounts:
     """The counts and measures of one case under one matching rule.
 
     confusion      int64 (C + 1, C + 1), rows reference, columns prediction, index 0 "none": ``confusion[0, c]`` are
-                   spurious predictions of class c, ``confusion[c, 0]`` missed nuclei, ``confusion[0, 0]`` is 0
+                   spurious predictions of class c, ``confusion[c, 0]`` false negatives, ``confusion[0, 0]`` is 0
     pair_class     int16 (T, 2)    class of the reference and of the prediction of each matched pair
     measures       by name, float64 (T,), of each matched pair; what is not asked for or cannot be measured is absent
     pair_probability  float64 (T, C)   class probabilities of the prediction of each pair, or None
