@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from endless import not_endless
+from every_format import write_challenge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evaluation.commands.main import run
 from evaluation.files.decoding import csv as bounded_csv
 from evaluation.files.decoding.csv import numbers_of, read_table
 from evaluation.findings import render_findings
@@ -156,3 +159,14 @@ def test_only_plain_decimal_numbers_are_numbers(text, value):
 def test_hostile_numbers_take_no_time(cell):
     with not_endless():
         assert np.isnan(numbers_of([cell])[0])
+
+
+@pytest.mark.parametrize("rows", ["", "1,2,A\n"])
+@pytest.mark.parametrize("header, is_valid", [("x,y,class", True), ("x,y,kind", False), ("x,y,z", False)])
+def test_the_class_of_points_is_asked_for_even_without_rows(tmp_path, monkeypatch, header, rows, is_valid):
+    monkeypatch.chdir(tmp_path)
+    challenge, submission = write_challenge("points_csv", Path())
+    (file, *_) = sorted(submission.glob("*.csv"))
+    file.write_text(f"{header}\n{rows.replace('A', 'Epithelial')}")
+    code = run(["validate", "--challenge", str(challenge), "--submission", str(submission)])
+    assert code == (0 if is_valid else 1)

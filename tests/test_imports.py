@@ -33,7 +33,7 @@ from zarr import codecs
 from evaluation import Challenge
 from evaluation.commands.main import run
 from evaluation.files.decoding import guard
-from evaluation.files.formats.imports import Asked, find_stores, kind_of, read_cellpose
+from evaluation.files.formats.imports import READERS, Asked, find_stores, kind_of, read_cellpose
 from evaluation.files.formats.imports import read_import as read_here
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.folders.convert import convert_file, parse_options
@@ -540,6 +540,18 @@ def test_parquet_without_geometries_or_damaged_is_refused() -> None:
     for content in (bytes(page), plain.getvalue(), stream.getvalue(), other, good[:-9], b"PAR1"):
         with pytest.raises(InputFault, match=r"\[wrong-format\] 'file': what cannot be read: "):
             read(content)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_who_has_outlines_is_not_told_to_write_smaller_integers(kind: str, monkeypatch) -> None:
+    def fills_memory(stream: Any, asked: Asked) -> Any:
+        raise MemoryError
+
+    monkeypatch.setitem(READERS, kind, (READERS[kind][0], fills_memory))
+    with pytest.raises(InputFault) as told:
+        next(read_here([io.BytesIO()], kind, "a", None, 1000))
+    has_outlines = kind in ("imagej_roi", "geoparquet")
+    assert ("Split the file." in str(told.value), "integers" in str(told.value)) == (has_outlines, not has_outlines)
 
 
 def test_nested_wkb_ends_nothing_but_its_file() -> None:

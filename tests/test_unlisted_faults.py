@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,8 @@ class MadeForThisTest(Exception):
 
 def let_readers_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the readers of GeoJSON and of Aperio's XML raise at files with the word "odd"."""
-    for module, name in ((geojson, "read_geojson"), (annotation_xml, "read_aperio_xml")):
-        plain = getattr(module, name)
+    for formats, name in ((geojson.FORMATS, "geojson"), (annotation_xml.FORMATS, "aperio_xml")):
+        plain = formats[name].read
 
         def reader(stream: Any, *arguments: Any, plain: Callable[..., Any] = plain, **more: Any) -> Any:
             if b"odd" in stream.read():
@@ -50,7 +51,7 @@ def let_readers_fail(monkeypatch: pytest.MonkeyPatch) -> None:
             stream.seek(0)
             return plain(stream, *arguments, **more)
 
-        monkeypatch.setattr(module, name, reader)
+        monkeypatch.setitem(formats, name, replace(formats[name], read=reader))
 
 
 @pytest.fixture

@@ -25,7 +25,17 @@ import numpy.typing as npt
 
 from evaluation.files.decoding import itk, streams, tiff
 from evaluation.files.decoding.label_array import Pixels, check_dtype, check_shape, check_spacing
-from evaluation.files.decoding.streams import CutOff, Damaged, Plain, check_bytes, damage_told, read_array, stream_size
+from evaluation.files.decoding.streams import (
+    IN_PARTS,
+    SMALLER_INTEGERS,
+    CutOff,
+    Damaged,
+    Plain,
+    check_bytes,
+    damage_told,
+    read_array,
+    stream_size,
+)
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
 
@@ -329,11 +339,12 @@ DOUBLE_SUFFIXES = (".nii.gz", ".zarr.zip")
 
 @dataclass(frozen=True, slots=True)
 class _Container:
-    """What looks at files with a suffix, how they start, and what they are called."""
+    """What looks at files with a suffix, how they start, what they are called, and how they fit into memory."""
 
     peek: Callable[..., Pixels]
     magics: tuple[bytes, ...]
     name: str
+    fix: str = SMALLER_INTEGERS
 
 
 CONTAINERS = {
@@ -343,9 +354,9 @@ CONTAINERS = {
     ".tif": _Container(tiff.peek_tiff, streams.TIFF_MAGICS, "a TIFF file"),
     ".tiff": _Container(tiff.peek_tiff, streams.TIFF_MAGICS, "a TIFF file"),
     ".mha": _Container(itk.peek_mha, streams.MHA_MAGICS, "a MetaImage file"),
-    ".nii": _Container(itk.peek_nifti, itk.NIFTI_MAGICS, "a NIfTI file"),
-    ".nii.gz": _Container(itk.peek_nifti, itk.NIFTI_MAGICS, "a NIfTI file"),
-    ".nrrd": _Container(itk.peek_nrrd, (itk.NRRD_MAGIC,), "an NRRD file"),
+    ".nii": _Container(itk.peek_nifti, itk.NIFTI_MAGICS, "a NIfTI file", IN_PARTS),
+    ".nii.gz": _Container(itk.peek_nifti, itk.NIFTI_MAGICS, "a NIfTI file", IN_PARTS),
+    ".nrrd": _Container(itk.peek_nrrd, (itk.NRRD_MAGIC,), "an NRRD file", IN_PARTS),
 }
 
 
@@ -398,7 +409,7 @@ def open_image(
 def read_image(stream: BinaryIO, *, suffix: str, where: str, **wanted: Any) -> npt.NDArray[Any]:
     """Read the image of a file, as it is there, if it is as ``open_image`` wants it. Raises InputFault."""
     pixels = open_image(stream, suffix=suffix, where=where, **wanted)
-    with damage_told(where, CONTAINERS[suffix].name):
+    with damage_told(where, CONTAINERS[suffix].name, fix=CONTAINERS[suffix].fix):
         return pixels.read()
 
 

@@ -19,6 +19,8 @@ from evaluation.findings.errors import InputFault, refused
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SMALLER_INTEGERS = "Write a smaller type of integers, such as int32."
+SPLIT = "Split the file."
+IN_PARTS = "Write a format that is read in parts, such as tiled TIFF."
 COORDINATE_LIMIT = 1e9  # px from the origin
 GZIP, ZLIB_OR_GZIP = 16 + zlib.MAX_WBITS, 32 + zlib.MAX_WBITS
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from evaluation.files.decoding.annotations import Annotations, Collection
 from evaluation.files.decoding.guard import Bounds, bounds_of, broke_off, decode, reader_faults_told
-from evaluation.files.decoding.streams import damage_told
+from evaluation.files.decoding.streams import SPLIT, damage_told
 from evaluation.files.formats.format import CasesOnDemand, Format, Request
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault, NoRoomBeside
@@ -98,7 +98,7 @@ def read_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case
 
 def _memory_told(request: Request) -> AbstractContextManager[None]:
     """Turn MemoryError of a reader of text into a finding; readers of pixels do that themselves."""
-    return nullcontext() if request.rules.dense else damage_told(request.where, "a text", fix="Split the file.")
+    return nullcontext() if request.rules.dense else damage_told(request.where, "a text", fix=SPLIT)
 
 
 # --- The same in another process, for files of participants. ----------------------------------------------------------

@@ -49,6 +49,8 @@ from evaluation.files.decoding.streams import (
     HDF5_MAGIC,
     NPY_MAGIC,
     PARQUET_MAGIC,
+    SMALLER_INTEGERS,
+    SPLIT,
     ZARR,
     ZIP_MAGIC,
     CutOff,
@@ -120,7 +122,8 @@ def read_import(streams: Sequence[BinaryIO], kind: str, name: str, dataset: str 
     """Read an array of labels, or GeoJSON as a text, in the confined process. Raises InputFault."""
     asked = Asked(quote(name, 120), name, dataset, limit)
     words, read = READERS[kind]
-    with _faults_told(asked.where, words), warnings.catch_warnings(action="ignore"):
+    fix = SPLIT if kind in ("imagej_roi", "geoparquet") else SMALLER_INTEGERS
+    with _faults_told(asked.where, words, fix), warnings.catch_warnings(action="ignore"):
         content = read(streams[0], asked)
         if isinstance(content, np.ndarray):
             check_dtype(content.dtype, where=asked.where)
@@ -132,10 +135,10 @@ def read_import(streams: Sequence[BinaryIO], kind: str, name: str, dataset: str 
 
 
 @contextmanager
-def _faults_told(where: str, words: str) -> Iterator[None]:
-    """Turn what a library raises into a finding that has its words."""
+def _faults_told(where: str, words: str, fix: str) -> Iterator[None]:
+    """Turn what a library raises into a finding that has its words; ``fix``: of a file that needs too much memory."""
     try:
-        with damage_told(where, words):
+        with damage_told(where, words, fix=fix):
             try:
                 yield
             except CutOff:

@@ -165,7 +165,7 @@ def _read_runs(
             row += rows
 
     bytes_limit = request.limits.bytes_per_file
-    with damage_told(where, CONTAINERS[suffix].name):
+    with damage_told(where, CONTAINERS[suffix].name, fix=CONTAINERS[suffix].fix):
         try:
             return runs_of_bands(checked(), case.shape_yx, bytes_limit=bytes_limit)
         except TooManyRuns:

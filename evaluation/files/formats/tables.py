@@ -375,6 +375,8 @@ def _points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: 
     x, y = (table.need(name, fix=fix, of_points=True) for name in (x_name, y_name))
     is_nucleus: Bool = (table.stop[:, x] > table.start[:, x]) | (table.stop[:, y] > table.start[:, y])
     rows = NucleusRows(table.take(is_nucleus), request, classes)
+    if not (len(rows.table) or rows.has_class or request.classes.of_nameless):
+        table.need(*classes, of_points=True)  # a row without a class is told when its nuclei are checked
     is_nucleus[is_nucleus] = rows.is_nucleus
     points_xy = rows.read_coordinates(slice(None), (x, y), spacing_um[is_nucleus, np.newaxis])
     return {"points_xy": points_xy, **rows.columns()}, is_nucleus
