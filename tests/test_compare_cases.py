@@ -382,8 +382,8 @@ MORE_OF_THREADS: dict[str, tuple[float | str, str]] = {
     "wrap_pred": (0.747934, "ids stored in 8 bits"),
     "wrap_ref": (0.742857, "ids stored in 8 bits"),
     "clip_pred": (0.721868, "ids stored in 8 bits"),
-    "shared_track_ids": (0.675676, "Do ids start again in each tile, or stand for tracks?"),
-    "tiles_restart": (0.050279, "Do ids start again in each tile, or stand for tracks?"),
+    "shared_track_ids": (0.675676, "ids may restart in each tile, or be tracks."),
+    "tiles_restart": (0.050279, "ids may restart in each tile, or be tracks."),
     **dict.fromkeys(
         ("vertex_xy", "vertex_vs_labels", "pixel_rows"), ("a row for each vertex or pixel of a nucleus", "")
     ),
@@ -876,7 +876,7 @@ LAYOUTS["not annotated"] = [
       for name, (value, kind, predicted) in ASKED.items()),
     ("asked about, stacked", STACKED, "an unannotated region? If"),
     ("left out, stacked", STACKED, 0.8, "--ignore -1"),
-    ("a mask with a region is one", MASKED, {}, "", {"Does 255 stand for a nucleus": 1}),
+    ("a mask with a region is one", MASKED, {}, "", {"Is 255 a nucleus, the background": 1}),
     ("a mask without its region", MASKED, 0.8, "--ignore 255"),
     ("a copy", both(TWO_LABELS["ref"]), 1.0, "--ignore -1 --ignore 255"),
     ("a number that is a nucleus in the prediction",
