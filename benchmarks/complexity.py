@@ -7,6 +7,7 @@ Files are decoded in this process, so that the time and the memory of it count.
     python -m benchmarks.complexity stacked 20000     one shape at one n
     python -m benchmarks.complexity --assignment      points of which one side lies beside the other, up to the bound
     python -m benchmarks.complexity --endless         submissions of files whose decoding never ends
+    python -m benchmarks.complexity --many            names, files, stores, keys and findings, at n and 2n
 
 The submission holds the shape, the reference ordinary nuclei, unless both sides are asked for with ``--both``. Every
 measurement is a process of its own. ``tests/test_complexity.py`` counts operations on the same shapes, much smaller.
@@ -23,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -33,7 +35,10 @@ import numpy as np
 
 from evaluation.challenge import Challenge
 from evaluation.files.decoding import guard
+from evaluation.files.formats.imports import find_stores
+from evaluation.findings import fault, render_findings
 from evaluation.findings.errors import EvaluationError
+from evaluation.folders.source import list_files, pair_names
 from evaluation.platform.kit import example_files
 from evaluation.scoring.street import check_submission, score_submission
 from nuclei_metrics.errors import TooManyPairs
@@ -478,6 +483,46 @@ def endless_files(n: int, seconds: int) -> tuple[float, str]:
     return time.monotonic() - began, findings[-1].got
 
 
+def many_names(n: int, folder: Path) -> None:
+    left, right = ([f"{word} {index} {7 * index % n}" for index in range(n)] for word in ("a", "b"))
+    pair_names([*left, "c"], [f"{name}x" for name in right])
+
+
+def many_files(n: int, folder: Path) -> None:
+    for index in range(n):
+        (folder / f"{index}.geojson").write_text("[]")
+    list_files(folder, folder)
+
+
+def many_stores(n: int, folder: Path) -> None:
+    find_stores([f"{index}.zarr/{part}" for index in range(n) for part in (".zgroup", "0/.zarray", "0/0.0")])
+
+
+def many_keys(n: int, folder: Path) -> None:
+    (folder / "cases.csv").write_text("case,height,width\na,9,9\n")
+    unknown = "".join(f"key{index} = 1\n" for index in range(n))
+    (folder / "challenge.toml").write_text(f'format_version = 1\nname = "a"\npreset = "monusac2020"\n{unknown}')
+    with suppress(EvaluationError):
+        Challenge.load(folder)
+
+
+def many_findings(n: int, folder: Path) -> None:
+    cases = (f"case '{index}'" for index in range(n))
+    render_findings(fault("outside-image", case, outside=index, nuclei=n, width=9, height=9)
+                    for index, case in enumerate(cases))  # fmt: skip
+
+
+MANY = (many_names, many_files, many_stores, many_keys, many_findings)
+
+
+def seconds_of_many(work: Callable[[int, Path], None], n: int) -> float:
+    """Processor time for n things of a kind."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.process_time()
+        work(n, Path(folder))
+        return time.process_time() - began
+
+
 def compute_forever(*given: Any) -> Iterator[None]:
     while True:
         yield from ()
@@ -507,7 +552,15 @@ def main() -> None:
     parser.add_argument("--here", action="store_true", help="measure in this process and print JSON")
     parser.add_argument("--assignment", action="store_true", help="centroid_assignment of points beside the others")
     parser.add_argument("--endless", action="store_true", help="submissions of files whose decoding never ends")
+    parser.add_argument("--many", action="store_true", help="names, files, stores, keys and findings")
     given = parser.parse_args()
+    if given.many:
+        print("| | n | seconds | at 2n | times |\n" + "| --- " * 5 + "|")
+        for work in MANY:
+            one, two = (seconds_of_many(work, n) for n in (given.n, 2 * given.n))
+            kind = work.__name__.removeprefix("many_")
+            print(f"| {kind} | {given.n:,} | {one:.2f} | {two:.2f} | {two / one:.1f} |", flush=True)
+        return
     if given.assignment:
         for cutoff in ("after", "before"):
             for n in (1000, 2000, 2500, 5000):

@@ -393,6 +393,16 @@ def test_more_teams_than_can_be_compared_are_refused(tmp_path, capsys) -> None:
     assert "Rank fewer teams at a time" in told
 
 
+def test_so_are_more_results_and_more_submissions(made, tmp_path, capsys) -> None:
+    for team in range(3_001):
+        (tmp_path / "many" / f"t{team}").mkdir(parents=True)
+        (tmp_path / "many" / f"t{team}" / "metrics.json").write_text("{}")
+    sides = ["--challenge", str(made.challenge), "--output", str(tmp_path / "out")]
+    for asked in (["rank", "--results"], ["leaderboard", "--submissions"]):
+        assert run([asked[0], *sides, asked[1], str(tmp_path / "many")]) == 2
+        assert "3,001 teams; expected at most 3,000 teams" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize("column", ["hd:descending", "HD95.case_mean:descending", "AJI+:ascending", "mPQ:ascending"])
 def test_the_wrong_direction_of_a_metric_that_papers_name_is_refused(column, tmp_path, capsys) -> None:
     (tmp_path / "s.csv").write_text(f"team,case,metric,value\na,c,{column.split(':')[0]},1\n")

@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from evaluation.board.team_scores import TeamScores
+from evaluation.board.team_scores import TeamScores, refuse_many_teams
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.files.decoding.csv import Table, numbers_of, read_table
@@ -43,7 +43,6 @@ from nuclei_metrics.ranking.stability import sample_means, sample_weights
 BYTES_LIMIT = 2_000_000_000
 ROWS_LIMIT = 20_000_000
 VALUES_LIMIT = 100_000_000  # teams x columns x cases
-TEAMS_LIMIT = 3_000  # each is compared with each: 0.8 GB
 WEIGHTS_LIMIT = 50_000_000  # samples x cases
 NAME_CHARACTERS = 200
 MEANS_OVER_UNITS = ("group_mean", "case_mean")
@@ -245,8 +244,7 @@ def rows_of_columns(
         raise refused("no-teams", table.where, wording="in-scores")
 
     teams, team_of_row = table.categories(needed["team"])
-    if len(teams) > TEAMS_LIMIT:
-        raise refused("too-large", table.where, wording="too-many-teams", teams=len(teams), limit=TEAMS_LIMIT)
+    refuse_many_teams(len(teams), table.where)
     cases, case_of_row = table.categories(needed["case"])
     group_column = table.find(["group"])
     groups, group_of_row = table.categories(group_column) if group_column is not None else (list(cases), case_of_row)

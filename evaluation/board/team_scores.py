@@ -34,6 +34,14 @@ from nuclei_metrics.model.counts import CaseTable, PairSamples, PredictionSample
 from nuclei_metrics.ranking.methods import needs_units
 from nuclei_metrics.ranking.stability import at_once, sample_weights
 
+_TEAMS_LIMIT = 3_000  # each is compared with each: 0.8 GB
+
+
+def refuse_many_teams(number: int, where: str) -> None:
+    """Raise InputFault ("too-large") for more teams than can be compared with each other."""
+    if number > _TEAMS_LIMIT:
+        raise refused("too-large", where, wording="too-many-teams", teams=number, limit=_TEAMS_LIMIT)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TeamScores:

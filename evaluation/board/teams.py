@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.board import stored as store
-from evaluation.board.team_scores import PlannedColumn, TeamScores, stored_tables, team_of_documents
+from evaluation.board.team_scores import PlannedColumn, TeamScores, refuse_many_teams, stored_tables, team_of_documents
 from evaluation.challenge import CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.files.decoding.guard import reader_faults_told
 from evaluation.files.results import __version__
@@ -35,6 +35,7 @@ from evaluation.findings.errors import (
     SubmissionRejected,
     WorkersLost,
     WrongUsage,
+    faults_as,
     redact_findings,
 )
 from evaluation.scoring.rasterise import with_sizes
@@ -101,13 +102,16 @@ def find_teams(folder: Path, *, output: Path | None = None, without: Collection[
 
     Every sub-folder is a team, and every ZIP and CSV file; its name is that of the folder, or of the file without its
     suffix. Hidden files, litter, ``output`` and the entries ``without`` do not count; a team whose name cannot be used
-    is omitted. Raises WrongUsage: no-submission, no-teams, duplicate-team; invalid-team if no name can be used.
+    is omitted. Raises WrongUsage: no-submission, no-teams, too-large, duplicate-team; invalid-team if no name can be
+    used.
     """
     paths = _entries_of(folder, output)
     submissions = [path for path in paths if path.is_dir() or path.suffix.casefold() in SUFFIXES]
     teams = [_Team(composed(path.name if path.is_dir() else path.stem), path) for path in submissions]
     if all(team.name in without for team in teams):
         raise WrongUsage(fault("no-teams", quote(folder, 120)))
+    with faults_as(WrongUsage):
+        refuse_many_teams(len(teams), quote(folder, 120))
     unranked = _check_names([(team.name, team.path.name) for team in teams])
     named = [team for team in teams if team.name not in without and _is_team_name(team.name)]
     unused = [quote(path.name) for path in paths if path not in submissions]
@@ -433,5 +437,7 @@ class ResultFolder:
                 files.append(_ResultFile(path.stem, path, None))
         if not files and not rejected:
             raise WrongUsage(fault("no-teams", quote(self.path, 120), wording="in-results"))
+        with faults_as(WrongUsage):
+            refuse_many_teams(len(files), quote(self.path, 120))
         rejected += _check_names([(file.name, file.metrics.relative_to(self.path).as_posix()) for file in files])
         return sorted((file for file in files if _is_team_name(file.name)), key=lambda file: file.name), rejected
