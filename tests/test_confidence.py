@@ -6,15 +6,19 @@ with a nucleus, and found / nuclei where every case has a nucleus (undefined els
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.stats
+from every_format import challenge_document, write_both
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.claims import coverage, pooled_coverage
+from evaluation.commands.main import run
 from nuclei_metrics.aggregation import units as intervals
 from nuclei_metrics.aggregation.units import (
     Bootstrap,
@@ -27,7 +31,7 @@ from nuclei_metrics.aggregation.units import (
     resample,
     score_samples,
 )
-from nuclei_metrics.model import CaseTable, Units
+from nuclei_metrics.model import Case, CaseTable, Units
 from nuclei_metrics.model.arrays import RandomIntegers
 
 STAGES = ("groups", "groups_and_cases")
@@ -467,3 +471,19 @@ def test_intervals_of_many_groups_are_those_of_the_central_limit_theorem():
     for interval, estimate, error in zip(ends, (recall.mean(), pooled), errors, strict=True):
         assert interval.high - estimate == pytest.approx(estimate - interval.low)
         assert interval.high - estimate == pytest.approx(1.96 * error, rel=0.08)
+
+
+@pytest.mark.parametrize("patients, has_intervals", [(16, False), (17, True)])
+def test_48_nuclei_have_no_interval_and_51_have_one(patients, has_intervals, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    document = challenge_document("points_csv", tuple(Case(f"c{i}", f"P{i}", 9, 9, None, i) for i in range(patients)))
+    settings = {"method": "by_groups", "samples": 200, "seed": 1, "level": 0.95, "resample": "groups"}
+    write_both(document | {"confidence": settings}, Path())
+    Path("submission/c0.csv").write_text("case,x,y,class\nc0,1,1,Epithelial\n")
+    asked = ["--challenge", "challenge", "--submission", "submission", "--output", "out"]
+    assert run(["score", *asked, "--quiet"]) == 0
+    metrics = json.loads(Path("out/metrics.json").read_text())
+    interval = metrics["confidence_intervals"]["detection"]["f1"]["group_mean"]
+    assert (interval["low"] is not None, interval["high"] is not None) == (has_intervals, has_intervals)
+    reasons = json.dumps(metrics["undefined"])
+    assert ("few-nuclei" in reasons) != has_intervals

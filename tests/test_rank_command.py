@@ -393,6 +393,19 @@ def test_more_teams_than_can_be_compared_are_refused(tmp_path, capsys) -> None:
     assert "Rank fewer teams at a time" in told
 
 
+def test_a_difference_that_rounds_to_zero_has_no_sign(tmp_path, capsys) -> None:
+    """One team is ahead by 0.00001 on the mean, and behind by 0.00002 in half of the cases."""
+    rows = (f"{team},c{case},dice,{0.5 + case / 1000 + (team == 'b') * (1e-5, 3e-5, -2e-5, 2e-5)[case % 4]:.6f}\n"
+            for team in "ab" for case in range(8))  # fmt: skip
+    (tmp_path / "near.csv").write_text(f"team,case,metric,value\n{''.join(rows)}")
+    asked = ["rank", "--scores", str(tmp_path / "near.csv"), "--column=dice:descending", "--output", str(tmp_path)]
+    assert run(asked) == 0
+    written = "".join(path.read_text() for path in tmp_path.glob("leaderboard.*"))
+    assert re.search(r'-[0-9.]+e-0[5-9]|"-0.0000[0-9]|-0.0000[1-9]', written), "no negative number to be rounded"
+    printed = capsys.readouterr().out
+    assert "0.0000" in printed and not re.search(r"[-−]0\.0+(?![0-9])", printed)
+
+
 def test_so_are_more_results_and_more_submissions(made, tmp_path, capsys) -> None:
     for team in range(3_001):
         (tmp_path / "many" / f"t{team}").mkdir(parents=True)
