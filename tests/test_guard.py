@@ -149,8 +149,8 @@ def test_a_decoder_that_is_killed_from_outside_is_no_fault_of_the_file():
 
 def test_a_decoder_that_is_killed_twice_is_a_finding_about_its_file():
     assert refusal("crash", int(signal.SIGKILL)).startswith(
-        "[too-large] 'a.png': the process that decodes it was killed twice, the second time with nothing beside it, "
-        "most often for memory; expected a file that is read with less."
+        "[too-large] 'a.png': decoding was stopped twice, the second time running alone (probably out of memory); "
+        "expected a file that is read with less."
     )
     process()
 
@@ -208,7 +208,7 @@ except SubmissionRejected as error:
 
 
 @pytest.mark.parametrize("number, finding", [
-    (signal.SIGKILL, "[too-large] case 'c2', 'c2.tif': the process that decodes it was killed twice"),
+    (signal.SIGKILL, "[too-large] case 'c2', 'c2.tif': decoding was stopped twice"),
     (signal.SIGSEGV, "[unreadable-file] case 'c2', 'c2.tif': the library that decodes it ended with SIGSEGV"),
 ])  # fmt: skip
 def test_a_file_that_ends_every_decoder_is_rejected_and_those_beside_it_are_not(tmp_path, number, finding):

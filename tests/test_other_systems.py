@@ -10,14 +10,16 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from filelock import lock_descriptor
 from frozen_demo import copy_frozen_demo
 from other_systems.sitecustomize import GONE
+from scipy.io import loadmat, savemat
 
 from evaluation.files.system import windows
 
@@ -182,6 +184,15 @@ def run_on(system: str, folder: Path, name: str) -> dict[str, Any]:
     copy_frozen_demo(folder / "demo")
     shutil.make_archive(str(folder / "finder"), "zip", folder / "demo/submissions/finder")
     write_faults(folder / "demo/submissions/finder", folder / "faulty")
+    start, arguments = COMMANDS[name]
+    done = started_on(system, folder, [*start, *arguments])
+    printed = [line for line in done.stdout.splitlines() if not line.startswith("Files were decoded without")]
+    told = [re.sub("in [0-9]+ s: |; [0-9]+ a minute", "", line) for line in done.stderr.splitlines()]
+    told = told if name == "validate" else told[-3:]
+    return {"code": done.returncode, "lines": printed, "errors": told, "files": files_of(folder / "out")}
+
+
+def started_on(system: str, folder: Path, arguments: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
     path = [os.fspath(part) for part in (IMITATION, ROOT, ROOT / "library", ROOT / "tests")]
     environment = {
         **os.environ,
@@ -189,14 +200,13 @@ def run_on(system: str, folder: Path, name: str) -> dict[str, Any]:
         "OTHER_SYSTEM": system,
         "PYTHONIOENCODING": "utf-8",
     }
-    start, arguments = COMMANDS[name]
-    done = subprocess.run(
-        [sys.executable, *start, *arguments], capture_output=True, text=True, cwd=folder, env=environment, check=False
-    )
-    printed = [line for line in done.stdout.splitlines() if not line.startswith("Files were decoded without")]
-    files = {path.relative_to(folder).as_posix(): content_of(path) for path in (folder / "out").rglob("*.*")}
-    told = [re.sub("in [0-9]+ s: |; [0-9]+ a minute", "", line) for line in done.stderr.splitlines()[-3:]]
-    return {"code": done.returncode, "lines": printed, "errors": told, "files": files}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, text=True, cwd=folder, env=environment, check=False, **streams)
+
+
+def files_of(folder: Path) -> dict[str, Any]:
+    return {path.relative_to(folder).as_posix(): content_of(path) for path in folder.rglob("*") if path.is_file()}
 
 
 def content_of(path: Path) -> Any:
@@ -210,7 +220,7 @@ def content_of(path: Path) -> Any:
 
 
 def write_faults(submission: Path, target: Path) -> None:
-    """A submission with faults of many kinds."""
+    """A submission with a fault in each of twenty of its files."""
     shutil.copytree(submission, target)
     files = sorted((path for path in target.rglob("*") if path.is_file()), key=lambda path: path.parts)
     files[0].write_bytes(b"")
@@ -218,13 +228,33 @@ def write_faults(submission: Path, target: Path) -> None:
     files[2].write_bytes(files[2].read_bytes()[:-200])
     files[3].unlink()
     files[4].rename(files[4].with_name("of nobody" + files[4].suffix))
+    files[5].write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    files[6].write_bytes(b"PK\x03\x04" + bytes(100))
+    changes: list[Callable[[Any], dict[str, Any]]] = [
+        lambda plain: {"n_ary_mask": -plain.astype(np.int32)},
+        lambda plain: {"n_ary_mask": plain + 0.5},
+        lambda plain: {"n_ary_mask": np.full(plain.shape, np.nan)},
+        lambda plain: {"n_ary_mask": plain[:-1]},
+        lambda plain: {"n_ary_mask": plain.T},
+        lambda plain: {"n_ary_mask": np.stack([plain, plain])},
+        lambda plain: {"n_ary_mask": plain * 1j},
+        lambda plain: {"n_ary_mask": plain * 1e18},
+        lambda _: {"n_ary_mask": "words"},
+        lambda plain: {"n_ary_mask": {"a": plain}},
+        lambda _: {"n_ary_mask": np.zeros((0, 0))},
+        lambda plain: {"mask": plain, "other": plain},
+        lambda _: {},
+    ]
+    for path, change in zip(files[8:], changes, strict=False):
+        savemat(path, change(loadmat(path)["n_ary_mask"]))
     (target / "notes.docx").write_bytes(b"words")
+    shutil.copytree(files[-1].parent, files[-1].parent.with_name("Of no class"))
 
 
 @pytest.mark.parametrize("system", GONE)
 def test_a_submission_is_scored_to_the_byte_as_on_linux(system: str, tmp_path: Path) -> None:
     here, there = (run_on(of, tmp_path / f"on {of}", "score") for of in ("linux", system))
-    assert here["code"] == 0 and "out/metrics.json" in here["files"]
+    assert here["code"] == 0 and "metrics.json" in here["files"]
     assert there == here
 
 
@@ -234,3 +264,95 @@ def test_a_command_prints_and_writes_what_it_does_on_linux(name: str, tmp_path: 
     assert here["code"] == CODES.get(name, 0)
     for there in others:
         assert there == here
+
+
+def test_the_twenty_faults_are_of_many_kinds(tmp_path: Path) -> None:
+    told = run_on("win32", tmp_path, "validate")["errors"]
+    kinds = {line.partition("]")[0].partition("[")[2] for line in told}
+    assert len(kinds) >= 10, told
+
+
+LONG: dict[str, list[str]] = {
+    "convert": ["convert", "--challenge", "{}/challenge", "{}/submissions/finder", "{}/out", "--to", "geojson"],
+    "rasterise": ["rasterise", "--challenge", "{}/challenge", "--output", "{}/out"],
+    "kit": ["kit", "--challenge", "{}/challenge", "--output", "{}/out"],
+    "validate": ["validate", "--challenge", "{}/challenge", "--submission", "{}/submissions/finder"],
+    "compare": ["compare", "{}/challenge/reference", "--name", "a={}/submissions/finder", "--output", "{}/out"],
+    "init": ["init", "{}/new", "--submission", "{}/submissions/finder"],
+    "leaderboard": ["leaderboard", "--challenge", "{}/challenge", "--submissions", "{}/submissions", "--output",
+                    "{}/out", "--store", "{}/store", "--log", "{}/log/lines", "--report"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_paths_have_any_length_on_windows(name: str, tmp_path: Path) -> None:
+    """As in a folder of a short name, where the files are the same."""
+    short, long = tmp_path / "short", tmp_path.joinpath(*["a folder whose name is long" * 3] * 4)
+    assert len(str(long)) > 300
+    found = []
+    for folder in (short, long):
+        copy_frozen_demo(folder)
+        if name == "init":
+            shutil.copytree(folder / "challenge/reference", folder / "new/reference")
+        done = started_on("win32", tmp_path, [*PROGRAM, *(word.format(folder) for word in LONG[name])])
+        assert done.returncode == 0, done.stderr
+        files = files_of(folder)
+        files.pop("log/lines", None)
+        found.append(files)
+    assert found[0].keys() == found[1].keys()
+    differing = [key for key in found[0] if found[0][key] != found[1][key]]
+    assert [key for key in differing if not key.endswith((".html", "key.json"))] == []
+
+
+HELD = """
+import sys
+from evaluation.commands import main
+if __name__ == "__main__":
+    with open(sys.argv[1], "rb"):
+        sys.exit(main.run(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("held", ["metrics.json", "objects.csv"])
+def test_results_of_which_another_program_has_a_file_open_stay_and_the_file_is_named(held: str, tmp_path: Path) -> None:
+    copy_frozen_demo(tmp_path / "demo")
+    assert started_on("win32", tmp_path, [*PROGRAM, *SCORE]).returncode == 0
+    before = files_of(tmp_path / "out")
+    other = [*SCORE[:4], "demo/submissions/namer", *SCORE[5:]]
+    done = started_on("win32", tmp_path, ["-c", HELD, f"out/{held}", *other])
+    assert done.returncode == 2
+    assert "being used by another process" in done.stderr and "Close it in other programs" in done.stderr
+    assert f"out/{held}" in done.stderr
+    assert files_of(tmp_path / "out") == before
+    assert started_on("win32", tmp_path, [*PROGRAM, *other]).returncode == 0
+    assert files_of(tmp_path / "out") != before
+
+
+def test_a_converted_file_that_another_program_has_open_stays(tmp_path: Path) -> None:
+    copy_frozen_demo(tmp_path / "demo")
+    convert = ["convert", *SIDES[:2], "demo/submissions/finder", "out", "--to", "geojson"]
+    assert started_on("win32", tmp_path, [*PROGRAM, *convert]).returncode == 0
+    before = files_of(tmp_path)
+    done = started_on("win32", tmp_path, ["-c", HELD, "out/P2_1.geojson", *convert])
+    assert done.returncode == 2
+    assert "'out/P2_1.geojson'" in done.stderr and "being used by another process" in done.stderr
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["validate", "compare"])
+def test_a_command_ends_well_when_nobody_reads_what_it_prints(name: str, tmp_path: Path) -> None:
+    """Windows has no errno of its own for a closed pipe."""
+    found = []
+    for system in ("linux", *GONE):
+        copy_frozen_demo(tmp_path / system / "demo")
+        arguments = ["validate", *SIDES, "demo/submissions/finder"] if name == "validate" else COMMANDS[name][1]
+        reading, writing = os.pipe()
+        os.close(reading)
+        try:
+            done = started_on(system, tmp_path / system, [*PROGRAM, *arguments], stdout=writing)
+        finally:
+            os.close(writing)
+        told = [line for line in done.stderr.splitlines() if "without" not in line]
+        found.append((done.returncode, told[-2:], [*files_of(tmp_path / system / "out")]))
+    assert found[0][0] == 0
+    assert found[1:] == found[:1] * len(GONE)

@@ -93,7 +93,7 @@ def test_the_last_file_of_an_earlier_call_is_never_beside_newer_ones(tmp_path, m
 
     monkeypatch.setattr(Path, "replace", look)
     write_together(tmp_path, {"a": "4", "b": "5", "c": "6"})
-    assert seen == [["a", "b"]] * 3
+    assert seen == [[], ["a"], ["a", "b"]]
     assert contents(tmp_path) == {"a": "4", "b": "5", "c": "6"}
 
 

@@ -48,7 +48,7 @@ def _named_paths(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
         if not (sign and path and is_safe_name(name)) or name in named:
             expected = "a name of its own and a path, such as 'U-Net=unet_masks'"
             raise click.BadParameter(f"'{text}'; expected {expected}", param_hint="--name")
-        named[name] = Path(path)
+        named[name] = options.FolderPath.convert(path)
     return named
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import sys
 import tempfile
@@ -123,6 +124,8 @@ def _run_to_the_end(arguments: list[str]) -> int:
     except SystemExit:  # click's, when nobody reads on: all files are written by then
         return 0
     except OSError as error:
+        if error.errno == errno.EINVAL and _nobody_reads():
+            return 0
         print(_no_process() if error.errno == errno.EAGAIN else _why_not(error), file=sys.stderr)
         _show_traceback(sys.stdout)
         return INTERNAL
@@ -140,6 +143,16 @@ def _run_to_the_end(arguments: list[str]) -> int:
         )
         return INTERNAL
     return code or 0
+
+
+def _nobody_reads() -> bool:
+    """Return whether nobody reads standard output any more, for which Windows has no errno of its own; it is let go."""
+    try:
+        sys.stdout.flush()  # what could not be written is still there
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _why_not(error: OSError) -> str:

@@ -12,12 +12,14 @@ from typing import Any
 
 import click
 
+from evaluation.files.system import long_path
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import ChallengeBroken, ResultsNotWritten, WrongUsage
 
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
 OUTPUT = Path("/output")  # of the platform
+_LONG = 100  # characters of a path that leave room on Windows for the names of folders and files in it
 OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
@@ -27,7 +29,8 @@ class _LocalType(click.Path):
     def convert(self, value: str | os.PathLike[str], *_: object) -> Path:
         if isinstance(value, str) and "://" in value:
             raise WrongUsage(fault("cannot-write", quote(value, 120), wording="address-of-storage"))
-        return Path(value)
+        path = Path(value)
+        return long_path(path) if len(str(path.absolute())) > _LONG else path
 
 
 FolderPath = _LocalType()
@@ -120,7 +123,7 @@ ScoreColumns = _gathered_as(  # how a CSV of scores is ranked
 Work = _gathered_as(  # how submissions are scored
     "work",
     Cluster,
-    click.option("--log", type=click.Path(path_type=Path), metavar="FILE",
+    click.option("--log", type=FolderPath, metavar="FILE",
                  help="File that gets a JSON line for each submission that is done; lines are appended."),
     Workers,
 )  # fmt: skip
@@ -143,13 +146,21 @@ def writing_to(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno == errno.EAGAIN:  # no process can be started
+        is_of_stream = error.filename is None and error.errno in (errno.EPIPE, errno.EINVAL)  # nobody reads on
+        if is_of_stream or error.errno == errno.EAGAIN:  # no process can be started
             raise
         why = (error.strerror or "not writable").lower()
-        problem = fault("cannot-write", quote(folder, 120), got=why)
+        file = _file_in(folder, error)
+        problem = fault("cannot-write", quote(file or folder, 120), got=why, wording="of-file" if file else "")
         if error.errno in OF_THE_MACHINE or folder == OUTPUT:
             raise ResultsNotWritten(why, problem) from None
         raise WrongUsage(problem) from None
+
+
+def _file_in(folder: Path, error: OSError) -> Path | None:
+    """Return the file of a folder that an error is about, such as one that is open in another program on Windows."""
+    paths = [path for path in (error.filename, error.filename2) if isinstance(path, str | os.PathLike)]
+    return next((file for path in paths if (file := folder / Path(path).name).is_file()), None)
 
 
 def existing(path: Path, option: str, *, usual: bool = False) -> Path:

@@ -72,21 +72,17 @@ def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> _Kit
         shutil.copyfile(challenge_folder / CASES_FILE, output / CASES_FILE)
     files = example_files(shown, shown.submission, shown.cases)
     for name, content in files.items():
-        path = output / EXAMPLE_FOLDER / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    (output / f"{EXAMPLE_FOLDER}.zip").write_bytes(packed(files))
+        write_atomically(output / EXAMPLE_FOLDER / name, content)
+    write_atomically(output / f"{EXAMPLE_FOLDER}.zip", packed(files))
     more = []
     if not source:
-        (output / WHEEL_FILE).write_bytes(packed(wheel_files()))
+        write_atomically(output / WHEEL_FILE, packed(wheel_files()))
         more.append(WHEEL_FILE)
     if (schema := schema_of_submission(challenge)) is not None:
         write_atomically(output / SCHEMA_FILE, json.dumps(json_schema(schema), indent=1) + "\n")
         more.append(SCHEMA_FILE)
     for name, text in example_algorithm(challenge).items():
-        path = output / ALGORITHM_FOLDER / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text)
+        write_atomically(output / ALGORITHM_FOLDER / name, text)
         more = [*more, f"{ALGORITHM_FOLDER}/"] if f"{ALGORITHM_FOLDER}/" not in more else more
     write_atomically(output / GUIDE_FILE, _guide(shown, sorted(files), source, tuple(more)))
     write_atomically(output / PROPOSAL_FILE, proposal_text(challenge))

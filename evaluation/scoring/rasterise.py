@@ -135,12 +135,10 @@ def write_rasterisation(
     pixel can contain one number only, so the file gets a page for every layer of instances that do not overlap. Raises
     WrongUsage ("too-large") for an image that the memory does not hold.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     rows: list[tuple[Any, ...]] = []
     names = ("", *challenge.class_names)
     for case, instances, _ in cases:
         path = folder / "labels" / case.group / f"{case.name}.tif"
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             write_atomically(path, label_pages(instances))
         except MemoryError:

@@ -3,8 +3,9 @@
 No emulation: whatever the other system lacks is removed (modules, functions, signals, the start method fork, /proc), so
 that an import or a call that only Linux has fails here as it would fail there. Processes that are started inherit that.
 For Windows, processes also open text files as cp1252 with CRLF, print cp1252, make no links, refuse names that Windows
-refuses, and cannot rename or remove a file that they have open. Not imitated: paths with drives, names that differ
-in case only, long paths, files that other programs have open.
+refuses and paths of 260 characters, unless these begin with // (for \\\\?\\), cannot rename or remove a file that they
+have open, and get "Invalid argument" for a pipe that nobody reads. Not imitated: paths with drives, names that differ
+in case only, files that other programs have open.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ GONE = {  # by module: names that the other system lacks; "modules": modules
 NEEDED = {"WNOHANG"}  # by ``subprocess`` of Linux
 CALLS_OF_LINUX = ("prctl", "syscall", "malloc_trim", "unshare")
 FORBIDDEN = r'[<>:"|?*\x00-\x1f]|[. ]\Z|\A(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|\Z)'  # in names, on Windows
+TAKE_PATHS = "stat lstat scandir listdir mkdir rmdir rename replace unlink remove chmod open"  # of os
+MOST_CHARACTERS = 260  # of a whole path, on Windows
 IN_USE = "The process cannot access the file because it is being used by another process"
 # Libraries ask where they are when they are imported, and are those of Linux.
 LIBRARIES = """asyncio click filelock matplotlib.backends.backend_svg multiprocessing.connection numpy orjson pydantic
@@ -89,6 +92,10 @@ def imitate(system: str, *, is_test: bool = False) -> None:
         if not is_test:
             _write_like_windows()
     sys.platform = system
+    if system == "win32" and not is_test:
+        with suppress(ImportError):
+            windows = import_module("evaluation.files.system.windows")
+            windows._without_limit = lambda path: path if path.startswith("//") else f"/{path}"
 
 
 class _SystemOfLinux:
@@ -173,12 +180,15 @@ def _write_like_windows() -> None:
     import weakref
 
     opened, streams = builtins.open, dict[Any, str]()
+    resolved, following = os.path.realpath, list[Any]()
 
     def open_there(
         file: Any, mode: str = "r", buffering: int = -1, encoding: Any = None, errors: Any = None, newline: Any = None,
         closefd: bool = True, opener: Any = None,
     ) -> Any:  # fmt: skip
         is_path, is_written = isinstance(file, str | os.PathLike), bool(set(mode) & set("wxa+"))
+        if is_path:
+            check_length(file)
         if is_path and is_written:
             check_name(file)
         if "b" not in mode:
@@ -186,7 +196,7 @@ def _write_like_windows() -> None:
             newline = "\r\n" if newline is None and is_written else newline
         stream = opened(file, mode, buffering, encoding, errors, newline, closefd, opener)
         if is_path:
-            streams[weakref.ref(stream, lambda reference: streams.pop(reference, None))] = os.path.realpath(file)
+            streams[weakref.ref(stream, lambda reference: streams.pop(reference, None))] = real(file)
         return stream
 
     def check_name(path: Any) -> None:
@@ -195,10 +205,27 @@ def _write_like_windows() -> None:
             raise OSError(22, "Invalid argument", os.fspath(path))
 
     def check_closed(path: Any) -> None:
-        real = os.path.realpath(path)
+        whole = real(path)
         for reference, name in list(streams.items()):
-            if name == real and (stream := reference()) is not None and not stream.closed:
+            if name == whole and (stream := reference()) is not None and not stream.closed:
                 raise PermissionError(13, IN_USE, os.fspath(path))
+
+    def check_length(path: Any) -> None:
+        whole = os.fsdecode(path)
+        whole = whole if whole.startswith("/") else f"{Path.cwd()}/{whole}"
+        if not following and not whole.startswith("//") and len(whole) >= MOST_CHARACTERS:
+            raise FileNotFoundError(2, "The system cannot find the path specified", os.fspath(path))
+
+    def real(path: Any, **options: Any) -> Any:
+        following.append(path)
+        try:
+            return resolved(path, **options)
+        finally:
+            following.pop()
+
+    def real_with_prefix(path: Any, **options: Any) -> Any:
+        is_long, found = os.fsdecode(path).startswith("//"), real(path, **options)
+        return found[:1] + found if is_long else found
 
     def checked(function: Callable[..., Any], *checks: Callable[[Any], None] | None) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
@@ -208,6 +235,13 @@ def _write_like_windows() -> None:
             return function(*arguments, **options)
 
         return call
+
+    class Pipe(io.FileIO):
+        def write(self, data: Any) -> Any:
+            try:
+                return super().write(data)
+            except BrokenPipeError:
+                raise OSError(22, "Invalid argument") from None
 
     def symlink(*_: Any, **__: Any) -> None:
         raise OSError(22, "A required privilege is not held by the client")
@@ -220,9 +254,14 @@ def _write_like_windows() -> None:
     os.rename, os.replace = (checked(function, check_closed, check_target) for function in (os.rename, os.replace))
     os.unlink, os.remove = checked(os.unlink, check_closed), checked(os.remove, check_closed)
     os.mkdir, os.link, os.symlink = checked(os.mkdir, check_name), checked(os.link, None, check_name), symlink
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and not stream.isatty() and "PYTHONIOENCODING" not in os.environ:
-            stream.reconfigure(encoding="cp1252", newline="\r\n")
+    for name in TAKE_PATHS.split():
+        setattr(os, name, checked(getattr(os, name), check_length, check_length if name[:2] == "re" else None))
+    os.path.realpath = real_with_prefix
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if (stream := getattr(sys, name)) is not None and not stream.isatty():
+            is_said = "PYTHONIOENCODING" in os.environ
+            how = (stream.encoding, stream.errors, None) if is_said else ("cp1252", stream.errors, "\r\n")
+            setattr(sys, name, io.TextIOWrapper(io.BufferedWriter(Pipe(number, "wb", closefd=False)), *how))
 
 
 # Processes of tests call it themselves (conftest.py), as pytest looks at the modules that it imports.

@@ -41,12 +41,15 @@ def write_together(folder: Path, contents: Mapping[str, str | bytes]) -> None:
     """Write files that belong together under temporary names, then rename them in order.
 
     So the last is there only if all are, of the same call, even if two programs write into the folder. After a
-    fault, a full disk for instance, no file of this call is there.
+    fault, a full disk or on Windows a file that another program has open, the files that were there before are there,
+    and no file of this call is.
     """
     folder = long_path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     temporary = {name: folder / f".{name}.{secrets.token_hex(4)}" for name in contents}
-    placed: list[str] = []
+    names = [*contents][::-1] if len(contents) > 1 else []  # one file is replaced in one step
+    old = {name: folder / f".{name}.{secrets.token_hex(4)}" for name in names}
+    undo: list[tuple[Path, Path]] = []
     with _alone_in(folder) as is_alone:
         try:
             if is_alone and len(contents) > 1:
@@ -54,17 +57,24 @@ def write_together(folder: Path, contents: Mapping[str, str | bytes]) -> None:
             for name, content in contents.items():
                 write_new(temporary[name], content.encode() if isinstance(content, str) else content)
             with held_signals(STOPPING):
-                if len(contents) > 1:
-                    (folder / list(contents)[-1]).unlink(missing_ok=True)  # of an earlier call
+                for name, before in old.items():  # of an earlier call, the last first
+                    if (target := folder / name).is_symlink() or target.is_file():
+                        target.rename(before)
+                        undo.append((before, target))
                 for name, path in temporary.items():
-                    path.replace(folder / name)
-                    placed.append(name)
-                _count_placed(placed)
-                placed.clear()
+                    path.replace(target := folder / name)
+                    undo.append((target, path))
+                _count_placed(contents)
+                undo.clear()
         except BaseException:
-            for path in (*temporary.values(), *(folder / name for name in placed)):
-                path.unlink(missing_ok=True)
+            for now, then in reversed(undo):
+                with suppress(OSError):
+                    now.replace(then)
             raise
+        finally:
+            for path in (*temporary.values(), *(old.values() if not undo else ())):
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
 
 
 @contextmanager
