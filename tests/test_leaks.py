@@ -317,19 +317,20 @@ def test_an_empty_ground_truth_is_the_organisers_fault_if_the_image_holds_only_t
 
 
 DENIED = """
-import errno, sys
+import builtins, errno, io, os, sys
 from pathlib import Path
 
 closed = Path(sys.argv[1])
 
 def told(do):
     def denied(path, *arguments, **options):
-        if closed in path.parents:
+        if isinstance(path, str | os.PathLike) and closed in Path(path).parents:
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
         return do(path, *arguments, **options)
     return denied
 
-Path.stat, Path.open = told(Path.stat), told(Path.open)
+os.stat, builtins.open = told(os.stat), told(open)
+io.open = open
 from evaluation.commands import main
 sys.exit(main.run(sys.argv[2:]))
 """
