@@ -132,7 +132,7 @@ DEFAULT_ATTRIBUTE = "description"  # what ImageScope puts into every layer: a fi
 PAIRS_LIMIT = 1 << 21  # of holes and outlines whose boxes they lie in
 
 
-def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def _read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """Read the outlines of an Aperio XML file, compressed with gzip or not, in document order, in its own px.
 
     The class of a layer is that of the file (``request.file_class``), or else of the name of a separate one attributes,
@@ -155,7 +155,7 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     ... )
     >>> classes = ClassTable(("Epithelial",), {"epithelial": 1})
     >>> request = Request(where="'a.xml'", name="a.xml", rules=rules, classes=classes, limits=LimitRules())
-    >>> (outlines,) = read_aperio_xml(io.BytesIO(text), request, Case("a", "a", 100, 100)).parts
+    >>> (outlines,) = _read_aperio_xml(io.BytesIO(text), request, Case("a", "a", 100, 100)).parts
     >>> outlines.class_id.tolist(), outlines.source_id.tolist(), outlines.points_xy.tolist()
     ([1], ['7/3'], [[1.0, 2.0], [5.0, 2.0], [1.0, 6.5]])
     """
@@ -410,6 +410,6 @@ def _example_of_asap_xml(made: Example, cases: Sequence[Case], class_name: str |
 
 
 FORMATS = {
-    "aperio_xml": Format("Aperio ImageScope XML", _example_of_aperio_xml, read=read_aperio_xml),
+    "aperio_xml": Format("Aperio ImageScope XML", _example_of_aperio_xml, read=_read_aperio_xml),
     "asap_xml": Format("ASAP XML", _example_of_asap_xml, read=_read_asap_xml),
 }

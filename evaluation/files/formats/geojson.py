@@ -62,7 +62,7 @@ class Malformed(Exception):
         self.words = words
 
 
-def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -> Annotations:
+def _read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -> Annotations:
     """Read the nuclei of a GeoJSON file in document order: Outlines or Points, as ``rules.shape`` states.
 
     - A feature is a nucleus. Its geometry is ``nucleusGeometry`` if it has one (cells of QuPath), otherwise
@@ -560,4 +560,4 @@ def _example_of_geojson(made: Example, cases: Sequence[Case], class_name: str | 
     return orjson.dumps({"type": "FeatureCollection", "features": features})
 
 
-FORMATS = {"geojson": Format("GeoJSON as QuPath writes it", _example_of_geojson, read=read_geojson)}
+FORMATS = {"geojson": Format("GeoJSON as QuPath writes it", _example_of_geojson, read=_read_geojson)}
