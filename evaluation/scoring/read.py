@@ -192,7 +192,7 @@ def slow_files(faults: Sequence[Finding]) -> int:
 
 def seconds_for(cases: Sequence[Case]) -> int:
     """Return the processor time that all files of a submission may take together."""
-    return seconds_of_images(case.height * case.width for case in cases)
+    return seconds_of_images([case.height * case.width for case in cases])
 
 
 def not_looked_at(where: str, done: int, number: int, what: str, *, slow: int = 0, seconds: int = 0) -> list[Finding]:
