@@ -268,8 +268,8 @@ def test_files_of_each_class_are_joined_and_must_all_have_them_or_none(tmp_path)
     with pytest.raises(InputFault) as fault:
         read_submitted(challenge, tmp_path, {"c1/Lymphocyte.json": plain, "c1/Epithelial.json": epithelial})
     assert str(fault.value) == (
-        "[missing-probability] case 'c1': class probabilities in 1 of 2 files with nuclei; expected a probability of "
-        "each class for every nucleus, or for none."
+        "[missing-probability] case 'c1': class probabilities in 1 of 2 files with nuclei; expected "
+        "probabilities of each class for all nuclei, or for no nucleus."
     )
 
 

@@ -114,7 +114,7 @@ def test_documents_tell_the_numbers_and_claim_no_pairs(tmp_path):
     result = bench.score()
     result.write(tmp_path / "out")
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
-    assert set(metrics) == {"challenge", "software", "counting", "undefined"}
+    assert set(metrics) == {"challenge", "software", "counting", "standard_deviations", "undefined"}
     assert set(metrics["counting"]) == {"r2", "mean_absolute_error", "per_class"}
     assert metrics["undefined"]["counting"]["r2"]["case_mean"] == "constant-reference"
     (header,) = (tmp_path / "out" / "objects.csv").read_text().splitlines()
@@ -284,8 +284,8 @@ def fault_of(rules: dict[str, Any]) -> str:
      "invalid-rule reference.files: a pattern with {case}; expected one without, since a file holds all cases "
      "in this format."),
     ({"reference": {**COUNTS, "files": "reference/counts.csv", "units": "px"}},
-     "contradictory-rules reference.units: given with the format 'counts_csv'; expected only keys that say "
-     "something about this format."),
+     "contradictory-rules reference.units: given with the format 'counts_csv'; expected only keys of "
+     "this format."),
 ])  # fmt: skip
 def test_what_numbers_of_nuclei_cannot_do_is_told(tables, line):
     assert fault_of(document(**tables)) == line

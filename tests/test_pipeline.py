@@ -143,7 +143,7 @@ def test_a_case_that_was_not_submitted_counts_with_the_worst_value():
     assert result.value("detection.f1.case_mean") == result.value("segmentation.iou.case_mean") == 0.5
     assert result.value("segmentation.hausdorff_px.case_mean") == pytest.approx(np.hypot(11, 39) / 2, abs=1e-6)
     means = result.details["means"]["iou_above"]["segmentation"]["iou"]
-    assert means["case_mean"] == {"units": 2, "left_out": 0, "penalised": 1}
+    assert means["case_mean"] == {"units": 2, "left_out": 0, "penalised": 1, "standard_deviation": None}
 
 
 def test_an_empty_case_is_left_out_and_that_is_told():

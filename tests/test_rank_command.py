@@ -425,10 +425,10 @@ def test_the_wrong_direction_of_a_metric_that_papers_name_is_refused(column, tmp
 
 
 @pytest.mark.parametrize("text, asked, told", [
-    ("team,dice,hd\nalpha,.5,3\n", ("--column", "dice:descending"), "is read as well"),
-    ("name,dice\na,.5\n", ("--column", "dice:descending"), "is read as well"),
-    ("case,scanner\na,A\n", ("--column", "dice:descending"), "is read as well"),
-    ("case\na\n", ("--column", "dice:descending"), "is read as well"),
+    ("team,dice,hd\nalpha,.5,3\n", ("--column", "dice:descending"), "Also accepted"),
+    ("name,dice\na,.5\n", ("--column", "dice:descending"), "Also accepted"),
+    ("case,scanner\na,A\n", ("--column", "dice:descending"), "Also accepted"),
+    ("case\na\n", ("--column", "dice:descending"), "Also accepted"),
     (f"case,{OF_TEAMS}", (), "'score'"),
     (f"{HEADER}\nalpha,a,P1,pq,0.5\nalpha,a,P1,hd,3\n", (), "'hd' or 'pq'"),
     (f"{HEADER}\nalpha,a,P1,pq,0.5\n", ("--column", "pq.pooled:descending"), "nothing can be pooled"),

@@ -87,6 +87,8 @@ def place_files(files: Sequence[SourceFile], format: str, known: Collection[str]
     """
     if format in ("label_image", "nary_mat"):
         maps, paths = sides.class_maps(file.name for file in files), {file.name: file.path for file in files}
+        if format == "nary_mat" and 2 * len(maps) < len(files):  # such a file may be a label image as well
+            maps = {}
         files = [
             replace(file, classes=file.classes or paths.get(maps.get(bare_parts(file.name), "")))
             for file in files
