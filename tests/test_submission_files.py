@@ -365,6 +365,7 @@ def test_a_machine_that_can_open_no_more_files_is_no_fault_of_a_submission(tmp_p
         raise OSError(number, os.strerror(number))
 
     files = open_submission(made(tmp_path, kind, "1.mat"))
+    monkeypatch.setattr("builtins.open", none_left)
     monkeypatch.setattr(Path, "open", none_left)
     with pytest.raises(OSError, match=re.escape(os.strerror(number))):
         files.open("1.mat")
