@@ -37,7 +37,7 @@ GONE = {  # by module: names that the other system lacks; "modules": modules
         "socket": "",
     },
 }
-NEEDED = {"WNOHANG"}  # by ``subprocess`` of Linux
+NEEDED = {"WNOHANG", "O_NONBLOCK"}  # by ``subprocess`` and, from Python 3.13, ``shutil`` of Linux
 CALLS_OF_LINUX = ("prctl", "syscall", "malloc_trim", "unshare")
 FORBIDDEN = r'[<>:"|?*\x00-\x1f]|[. ]\Z|\A(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|\Z)'  # in names, on Windows
 TAKE_PATHS = "stat lstat scandir listdir mkdir rmdir rename replace unlink remove chmod open"  # of os
