@@ -79,6 +79,11 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], dict[str, str], tuple[str, 
         },
         ("decided by",),
     ),
+    "medians": (
+        lambda: board(DOMINANT, method="aggregate_then_rank", aggregate="median"),
+        {"column c0": r"mean difference over 30 patients; ahead in [\d.]+; ranked by the median"},
+        (),
+    ),
     "indistinguishable": (
         lambda: board(ALIKE),
         {"rank set": "rank 1 to 3 of 3", "decided by": r"without any one of \d+ patients \(P"},

@@ -178,7 +178,10 @@ def _column(document: Document, title: str, column: Document, index: int, first:
         )
         value += ", within the margin" * (pair["verdict"] == "equivalent")
     wins = f"{round(share * pair['units'], 1):g}"
-    yield _Fact(title, value, f"mean difference over {counted(pair['units'], kind[:-1], kind)}; ahead in {wins}")
+    ranking, by = document["ranking"], ""
+    if ranking["aggregate"] == "median" and ranking["method"] in ("aggregate_then_rank", "rank_then_aggregate"):
+        by = "; ranked by the median"
+    yield _Fact(title, value, f"mean difference over {counted(pair['units'], kind[:-1], kind)}; ahead in {wins}{by}")
 
 
 def _signed(value: float) -> str:
