@@ -35,7 +35,6 @@ from evaluation.challenge.formats import FORMATS
 from evaluation.files.decoding.guard import Bounds, decode, of_thread
 from evaluation.findings import catalogue
 from evaluation.findings.errors import InputFault
-from evaluation.folders.source import READER
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
@@ -295,7 +294,14 @@ def test_damaged_files_are_refused_or_give_the_right_pixels(name: str, tmp_path:
     def read(data: bytes) -> Any:
         if kind.suffix in IMPORTS:
             asked_for, bounds = (IMPORTS[kind.suffix], "a", None, 1 << 30), Bounds(1 << 31, 60)
-            (array,) = decode(READER, [io.BytesIO(data)], asked_for, where="'a'", owner="tests", bounds=bounds)
+            (array,) = decode(
+                "evaluation.files.formats.imports:read_import",
+                [io.BytesIO(data)],
+                asked_for,
+                where="'a'",
+                owner="tests",
+                bounds=bounds,
+            )
             return array
         limits = {"bytes_per_file": 1_000_000}
         return picture(read_part(data, **options, shape_yx=CHEQUERED.shape, limits=limits, guarded=True).labels)
