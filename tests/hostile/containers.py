@@ -112,7 +112,7 @@ ZIPS = [
     zip_record("that holds itself", "not-a-zip", given(quine_like)),
     zip_record("bomb", "too-compressed", given(lambda: lying(2**31 - 1, b"\0" * MIB)), limits={"bytes_per_file": 2**31}),
     zip_record("member larger than a file may be", "too-large", given(lambda: lying(2**31, b"\0" * MIB))),
-    zip_record("file twice, once with another case", "unknown-case", zipped(member("C1.json")), says="Remove it"),
+    zip_record("file twice, once with another case", "unknown-case", zipped(member("C1.json")), says="Delete it"),
     zip_record("path out of it", "unsafe-path", zipped(member("../../etc/passwd"))),
     zip_record("name with escape codes", "unsafe-path", zipped(member(ESCAPES))),
     zip_record("name of 60,000 letters", "unsafe-path", zipped(member("a" * 60_000))),

@@ -224,7 +224,7 @@ CSV = [
     csv("only CR at the ends of lines", None, (HEAD + ROW * 2).replace(b"\n", b"\r"), nuclei=2, warns=("own-duplicates",)),
     shared_csv("50,000 unknown cases", "unknown-case",
                HEAD + every_case(ROW) + b"".join(b"x%d.png,3,3,Epithelial\n" % i for i in range(MANY)), says="and 49,997 more"),
-    shared_csv("case of another spelling", "unknown-case", HEAD + every_case(ROW) + b"C1.PNG,3,3,Epithelial\n", says="Remove it"),
+    shared_csv("case of another spelling", "unknown-case", HEAD + every_case(ROW) + b"C1.PNG,3,3,Epithelial\n", says="Delete it"),
     shared_csv("case with a path", None, HEAD + every_case(ROW).replace(b"c1", b"../../c1"), nuclei=1),
     shared_csv("a case is missing", "missing-case", HEAD + every_case(ROW).replace(b"c3", b"c2"), warns=("own-duplicates",)),
     nucls("nucls unknown type", "unsupported-shape", NUCLS_HEAD + nucls_row("1,7,7", "1,1,7", kind="spline")),
