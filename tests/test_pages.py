@@ -211,7 +211,7 @@ def test_the_numbers_of_a_plot_can_be_read_and_lead_on(browser, made) -> None:
         opened.page.click("#f1-by-patient .numbers summary")
         rows = opened.page.locator("#f1-by-patient .numbers tbody tr")
         assert rows.count() == 11
-        assert rows.nth(2).locator("th, td").all_inner_texts() == ["detection F1", "0.912345", "TCGA-50-5931"]
+        assert rows.nth(2).locator("th, td").all_inner_texts() == ["detection F1", "0.9123", "TCGA-50-5931"]
         target = rows.nth(2).locator("a").get_attribute("href")
         assert opened.page.locator(str(target)).inner_text() == "TCGA-50-5931"
         assert opened.overflow() <= 0

@@ -294,7 +294,7 @@ def test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on(made, e
     monkeypatch.setattr(workers, "IN_FLIGHT_UP_TO", 2)
     with spawned(1) as executor, pytest.raises(WorkersLost, match="no-cluster") as lost:
         rank(made, tmp_path / "out", teams=teams, executor=executor, note=noted_in(told))
-    assert "What is complete is kept" in lost.value.findings[0].fix
+    assert "Completed work is kept" in lost.value.findings[0].fix
     monkeypatch.undo()
     done = [name for name, outcome in told.items() if outcome == "scored"]
     shutil.move(teams / "poison", teams / "team_4")
