@@ -19,7 +19,7 @@ from evaluation.findings.errors import ChallengeBroken, ResultsNotWritten, Wrong
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
 OUTPUT = Path("/output")  # of the platform
-_LONG = 100  # characters of a path that leave room on Windows for the names of folders and files in it
+_LONG = 160  # characters of a path that leave room on Windows for the names of folders and files in it
 OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
