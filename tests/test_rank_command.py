@@ -416,7 +416,10 @@ def test_so_are_more_results_and_more_submissions(made, tmp_path, capsys) -> Non
         assert "3,001 teams; expected at most 3,000 teams" in " ".join(capsys.readouterr().err.split())
 
 
-@pytest.mark.parametrize("column", ["hd:descending", "HD95.case_mean:descending", "AJI+:ascending", "mPQ:ascending"])
+@pytest.mark.parametrize("column", [
+    "hd:descending", "HD95.case_mean:descending", "AJI+:ascending", "mPQ:ascending",
+    "DQ:ascending", "AP50:ascending", "F1-score:ascending", "Hausdorff distance:descending", "ARE:descending",
+    "thresholds.f1_iou50.case_mean:ascending", "detection.per_class.A.f1.case_mean:ascending"])  # fmt: skip
 def test_the_wrong_direction_of_a_metric_that_papers_name_is_refused(column, tmp_path, capsys) -> None:
     (tmp_path / "s.csv").write_text(f"team,case,metric,value\na,c,{column.split(':')[0]},1\n")
     asked = ["rank", "--scores", str(tmp_path / "s.csv"), f"--column={column}", "--output", str(tmp_path)]

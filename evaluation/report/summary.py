@@ -100,8 +100,8 @@ def summary_table(results: Mapping[str, Result]) -> Table | None:
     )
     if any(one.iou is not None for one in own):
         note += (
-            " One pixel: the IoU of discs with the areas of the matched nuclei, drawn one pixel too small; a "
-            "difference of this size is within the precision of an outline."
+            " IoU of one pixel: mean over discs with the areas of the matched nuclei, drawn one pixel too small; in "
+            "the row below, each nucleus is compared with its own disc."
         )
     if models[-1].startswith(MARK):
         note += " ○: a second annotation; its agreement with the reference is the ceiling."
@@ -115,5 +115,5 @@ def _pixel_rows(own: Sequence[_Summary]) -> list[list[Value]]:
     return [
         ["Matched nuclei: mean IoU", *(decimal_cell(one.iou) for one in own)],
         ["IoU of one pixel", *(decimal_cell(one.of_a_pixel) for one in own)],
-        ["Matched nuclei within one pixel", *(Cell(one.within, percent(one.within)) for one in own)],
+        ["Matched nuclei with at least this IoU", *(Cell(one.within, percent(one.within)) for one in own)],
     ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from io import StringIO
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -484,7 +485,6 @@ def worst_by_name(paths: Iterable[str]) -> dict[str, float]:
 
 def _metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
     """List the metrics of this program that a path of a table of scores may name, as here or in papers."""
-    known = {(metric.family, metric.path[-1]): metric for family in METRIC_FAMILIES.values() for metric in family}
     metrics = {}
     for path in paths:
         parts = path.split(".")
@@ -492,11 +492,27 @@ def _metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
             parts = parts[2:]
         if parts and parts[-1] in AGGREGATIONS_OF_MEANS:
             parts.pop()
-        if parts and (len(parts) == 1 or parts[0] in FAMILIES):
-            meant = [tuple(meaning.split(".")[:2]) for meaning in meanings_of(parts[-1])]
-            if found := [known[name] for name in meant if name in known]:
+        is_whole = len(parts) > 1 and parts[0] in FAMILIES
+        if is_whole or len(parts) == 1:
+            meant = [".".join(parts)] if is_whole else meanings_of(parts[0])
+            if found := [metric for pattern, metric in _metrics_by_pattern() if any(map(pattern.fullmatch, meant))]:
                 metrics[path] = found
     return metrics
+
+
+@cache
+def _metrics_by_pattern() -> list[tuple[re.Pattern[str], Metric]]:
+    """List what matches the paths of a metric, whatever the class or threshold in them, and the name of its page."""
+    known = [metric for family in METRIC_FAMILIES.values() for metric in family]
+    return [(re.compile(rf"{_pattern_of(metric.path)}(\..*)?"), metric) for metric in known]
+
+
+def _pattern_of(path: Sequence[str]) -> str:
+    """
+    >>> _pattern_of(("thresholds", "per_class", "<class>", "f1_iou<threshold>"))
+    'thresholds\\\\.per_class(\\\\.[^.]+)?\\\\.f1_iou[^.]+'
+    """
+    return re.sub(r"<.*?>", "[^.]+", re.sub(r"\\.<\w+>(?=\\.|$)", r"(\\.[^.]+)?", r"\.".join(path)))
 
 
 def _is_score(metric: Metric) -> bool:

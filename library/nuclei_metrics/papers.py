@@ -10,6 +10,14 @@ from importlib import resources
 
 from nuclei_metrics.metrics import METRIC_FAMILIES
 
+_NO_NAME = re.compile("(score|coefficient|index|distance)$")  # what papers write behind the name of a metric
+_NAMES_IN_FULL = {
+    "panopticquality": "pq",
+    "segmentationquality": "sq",
+    "recognitionquality": "rq",
+    "cohenskappa": "kappa",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -74,12 +82,16 @@ def readings_of(word: str) -> list[Reading]:
 def pages_of_word(word: str) -> tuple[str, ...]:
     """Return the pages of the metrics whose name is a word: ``hausdorff`` is segmentation.hausdorff_px and others.
 
-    >>> pages_of_word("AJI")
-    ('overlap.aji',)
+    Where none has the name, it is looked for without "score", "coefficient", "index" or "distance" at its end.
+
+    >>> pages_of_word("AJI"), pages_of_word("Panoptic quality"), pages_of_word("F1-score")[0]
+    (('overlap.aji',), ('panoptic.pq', 'panoptic.binary.pq', 'panoptic.per_class.pq'), 'detection.f1')
     """
-    wanted = plain_word(word)
+    wanted = _NAMES_IN_FULL.get(plain_word(word), plain_word(word))
     pages = dict.fromkeys(metric.page for metrics in METRIC_FAMILIES.values() for metric in metrics)
-    return tuple(page for page in pages if wanted in _words_of_page(page))
+    found = tuple(page for page in pages if wanted in _words_of_page(page))
+    shorter = _NO_NAME.sub("", wanted)
+    return found or (pages_of_word(shorter) if shorter and shorter != wanted else ())
 
 
 def meanings_of(word: str) -> Mapping[str, str]:

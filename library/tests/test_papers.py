@@ -37,7 +37,9 @@ def test_the_same_name_is_found_whatever_its_case_and_signs() -> None:
     assert list(meanings_of("HD95")) == ["segmentation.hausdorff95_px.pooled"]
     assert list(meanings_of("macro F1")) == ["detection.macro_f1", "classification.macro_f1"]
     assert list(meanings_of("PQ")) == ["panoptic.pq", "panoptic.binary.pq", "panoptic.per_class.pq"]
-    assert meanings_of("nothing of the kind") == {}
+    assert list(meanings_of("Panoptic quality")) == list(meanings_of("PQ"))
+    assert list(meanings_of("F1-score")) == list(meanings_of("f1"))
+    assert meanings_of("nothing of the kind") == meanings_of("index") == {}
 
 
 def test_the_code_of_the_readme_runs() -> None:
