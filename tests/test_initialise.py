@@ -214,3 +214,25 @@ def test_init_warns_of_a_reference_whose_background_is_not_0(tmp_path, capsys, m
     write_files(Path(), {"mine/reference/a.tif": image_bytes(labels, "a.tif")})
     assert run(["init", "mine"]) == 0
     assert "[background-is-nucleus] reference of case 'a'" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("named, told", [("AABA", True), ("BBBB", True), ("aaAA", False)])
+def test_a_class_of_the_sample_that_the_reference_lacks_is_named_with_what_lets_it_in(named, told, tmp_path, capsys):
+    def outlines(classes: str) -> dict:
+        rings = [[[x, 5], [x + 10, 5], [x + 10, 15], [x, 15], [x, 5]] for x in range(5, 125, 30)]
+        return {"type": "FeatureCollection", "features": [
+            {"type": "Feature", "properties": {"classification": {"name": name}},
+             "geometry": {"type": "Polygon", "coordinates": [ring]}} for name, ring in zip(classes, rings, strict=True)
+        ]}  # fmt: skip
+
+    write_files(tmp_path, {"c/reference/a.geojson": outlines("AAAA"), "s/a.geojson": outlines(named)})
+    assert run(["init", str(tmp_path / "c"), "--submission", str(tmp_path / "s")]) == 0
+    assert ("no class 'B': submissions with it are rejected" in capsys.readouterr().out) == told
+    command = ["score", "--challenge", str(tmp_path / "c"), "--submission", str(tmp_path / "s")]
+    assert run([*command, "--output", str(tmp_path / "out")]) == int(told)
+    rules = tmp_path / "c" / "challenge.toml"
+    for entry in ('aliases = ["B"]\n', '[[classes]]\nname = "B"\nonly_predicted = true\n'):
+        before = rules.read_text()
+        rules.write_text(before.replace('name = "A"\n', f'name = "A"\n{entry}', 1))
+        assert run([*command, "--output", str(tmp_path / "out")]) == 0
+        rules.write_text(before)

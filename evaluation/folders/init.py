@@ -28,7 +28,7 @@ from evaluation.files.formats import Request
 from evaluation.files.formats.detect import COCO_FORMATS, find_image, list_images
 from evaluation.files.results.files import write_atomically
 from evaluation.files.submission.by_pattern import compile_pattern
-from evaluation.findings import Finding, counted, fault, quote, render_findings
+from evaluation.findings import Finding, counted, fault, listed, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, WrongUsage, faults_as
 from evaluation.folders import made_challenge as challenges
 from evaluation.folders.from_jobs import ending_of_files, find_jobs_file, find_phase
@@ -104,7 +104,11 @@ def initialise_challenge(
         sizes = looked.sizes()
         cases = tuple(replace(c, size_yx=c.size_yx or sizes.get(c.name)) for c in find_cases(challenge, folder))
         lines = [f"Reference {looked.reference.words()}"]
-        lines += [f"Submission {looked.sample.words()}"] if looked.sample else []
+        lines += (
+            [f"Submission {looked.sample.words()}", *_foreign_classes(looked.sample, challenge)]
+            if looked.sample
+            else []
+        )
         findings = [*looked.reference.findings, *looked.plan.findings]
     reaching: list[str] = []  # cases whose size is how far their outlines reach
     if looked is not None and looked.reference.keys.get("units", "px") == "px":
@@ -324,6 +328,17 @@ def _look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_pl
             return None
         looked = look(sample, Path(tempfile.mkdtemp(dir=workspace))) if sample else None
         return _Looked(reference, looked, challenges.plan_classes(reference, {}, None))
+
+
+def _foreign_classes(sample: Source, challenge: Challenge) -> list[str]:
+    """Say which classes of a sample submission are not those of the reference; nothing if it has numbers for names."""
+    foreign = [name for name in sample.classes if name != NAMELESS and name.casefold() not in challenge.class_ids()]
+    if not foreign or sample.numbers:
+        return []
+    return [
+        f"The reference has no class {listed(foreign, 5)}: submissions with it are rejected. In {CHALLENGE_FILE}, add "
+        "it to the aliases of the class that it means, or as a class with only_predicted = true."
+    ]
 
 
 def _is_of(challenge: Challenge, source: Source) -> bool:
