@@ -76,6 +76,22 @@ def test_a_list_of_jobs_becomes_a_challenge_that_scores_them(demo: Path, phase: 
         assert scored.value(path) == pytest.approx(expected.value(path), abs=0.01)
 
 
+def test_classes_of_the_jobs_that_the_reference_lacks_are_named(demo: Path, tmp_path: Path, capsys) -> None:
+    placed(demo, "P1_1", output := tmp_path / "tree" / JOB["pk"] / "output" / "nuclei-polygons.json")
+    jobs = tmp_path / "tree" / "predictions.json"
+    jobs.write_text(json.dumps([JOB]))
+    assert "The reference has no class" not in said(capsys, *begun(demo, tmp_path / "known", jobs))
+    output.write_text(output.read_text().replace('"Lymphocyte"', '"Plasma cell"', 1))
+    told = said(capsys, *begun(demo, tmp_path / "unknown", jobs))
+    assert "The reference has no class 'Plasma cell': submissions with it are rejected." in told
+
+
+def begun(demo: Path, folder: Path, jobs: Path) -> list[object]:
+    """The command that begins a challenge of the jobs, with the demo's reference."""
+    shutil.copytree(demo / "challenge" / "reference", folder / "reference")
+    return ["init", folder, "--submission", jobs]
+
+
 @pytest.mark.parametrize(("outputs", "socket", "format"), [
     ([{**POLYGONS, "slug": "a"}, {"slug": "b", "kind": "Image"}], "a", "polygons_json"),
     ([{"slug": "mask", "kind": "Image"}, {"slug": "nuclei", "kind": "Image"}], "nuclei", "label_image"),

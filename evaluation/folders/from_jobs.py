@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -31,6 +33,7 @@ FORMATS: Mapping[str, Mapping[str, Any]] = {  # of the platform's kinds, the lik
 OF_NUCLEI = re.compile("nucle|cell|cyte|instance|mitos|mitot")
 GUESSED_SUFFIX = ".tif"  # of images, where a starter kit has made names
 BYTES_LOOKED_AT = 50_000_000
+OUTPUTS_LOOKED_AT = 20
 MM_SHARE = 0.05  # coordinates below this share of the image are no px
 
 
@@ -38,14 +41,16 @@ MM_SHARE = 0.05  # coordinates below this share of the image are no px
 class _FoundPhase:
     """An algorithm phase as its jobs show it.
 
-    table  of ``[submission]``
-    names  of the inputs, in the order of the file; none if they are made ones
-    lines  what was found, in words
+    table    of ``[submission]``
+    names    of the inputs, in the order of the file; none if they are made ones
+    lines    what was found, in words
+    classes  that the outputs next to the list name
     """
 
     table: Mapping[str, Any]
     names: tuple[str, ...]
     lines: tuple[str, ...]
+    classes: tuple[str, ...]
 
     def cases(self) -> list[str]:
         """Name the cases after the inputs, if no reference does."""
@@ -94,11 +99,14 @@ def find_phase(
         keys = {key.replace("{case}", case) for case in cases}
         lines += [f"{len(keys & set(names))} of {len(names)} inputs are cases of the reference."] if cases else []
     if "units" in table:
-        table["units"] = _units(file.parent, jobs, socket, cases)
+        table["units"] = _units(_outputs_beside(file.parent, jobs, socket), cases)
         lines.append(
             f"Coordinates are read as {table['units']} from the corner of the first pixel: check units, origin."
         )
-    return _FoundPhase(table, () if are_made else tuple(names), tuple(lines))
+    looked_at = () if "{class}" in socket else islice(_outputs_beside(file.parent, jobs, socket), OUTPUTS_LOOKED_AT)
+    named = {item.get("name"): None for document in looked_at for item in _items_of(document)}
+    classes = tuple(name for name in named if isinstance(name, str))
+    return _FoundPhase(table, () if are_made else tuple(names), tuple(lines), classes)
 
 
 def _sockets_of(jobs: Iterable[Mapping[str, Any]], side: str, points: bool) -> dict[str, str]:
@@ -193,27 +201,34 @@ def ending_of_files(jobs_file: Path, cases: Sequence[str]) -> str:
     return ending if all(case.endswith(ending) for case in cases) else ""
 
 
-def _units(folder: Path, jobs: Iterable[Mapping[str, Any]], socket: str, cases: Mapping[str, Any]) -> str:
-    """Report px or mm from the largest coordinate of the outputs next to the list, as far as there are some."""
-    sides = [side for size in cases.values() if size for side in size]
+def _outputs_beside(folder: Path, jobs: Iterable[Mapping[str, Any]], socket: str) -> Iterator[Any]:
+    """Yield the outputs next to the list that are JSON, as far as there are some."""
     for job in jobs:
         for value in values_of(job, "outputs", JOBS_FILE):
             described = socket_of(value)
             path = folder / str(job.get("pk")) / "output" / str(described.get("relative_path"))
             is_chosen = isinstance(slug := described.get("slug"), str) and _fits(socket, slug)
-            if not is_chosen or not path.is_file() or path.stat().st_size > BYTES_LOOKED_AT or not sides:
-                continue
-            try:
-                largest = max(_numbers_in(orjson.loads(path.read_bytes())), default=0.0)
-            except orjson.JSONDecodeError:
-                continue
-            if largest:
-                return "mm" if largest < MM_SHARE * max(sides) else "px"
+            if is_chosen and path.is_file() and path.stat().st_size <= BYTES_LOOKED_AT:
+                with suppress(orjson.JSONDecodeError):
+                    yield orjson.loads(path.read_bytes())
+
+
+def _units(outputs: Iterable[Any], cases: Mapping[str, Any]) -> str:
+    """Report px or mm from the largest coordinate of outputs."""
+    sides = [side for size in cases.values() if size for side in size]
+    for document in outputs if sides else ():
+        if largest := max(_numbers_in(document), default=0.0):
+            return "mm" if largest < MM_SHARE * max(sides) else "px"
     return "px"
+
+
+def _items_of(document: Any) -> list[dict[str, Any]]:
+    """List the polygons or points in a file of the platform."""
+    items = document.get("polygons") or document.get("points") or [] if isinstance(document, dict) else []
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _numbers_in(document: Any) -> list[float]:
     """List the coordinates in a file of the platform."""
-    items = document.get("polygons") or document.get("points") or [] if isinstance(document, dict) else []
-    vertices = [item.get("path_points") or [item.get("point")] for item in items if isinstance(item, dict)]
+    vertices = [item.get("path_points") or [item.get("point")] for item in _items_of(document)]
     return [number for of_item in vertices for vertex in of_item if isinstance(vertex, list) for number in vertex[:2]]

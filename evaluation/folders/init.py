@@ -104,11 +104,9 @@ def initialise_challenge(
         sizes = looked.sizes()
         cases = tuple(replace(c, size_yx=c.size_yx or sizes.get(c.name)) for c in find_cases(challenge, folder))
         lines = [f"Reference {looked.reference.words()}"]
-        lines += (
-            [f"Submission {looked.sample.words()}", *_foreign_classes(looked.sample, challenge)]
-            if looked.sample
-            else []
-        )
+        if looked.sample:
+            named = () if looked.sample.numbers else looked.sample.classes
+            lines += [f"Submission {looked.sample.words()}", *_foreign_classes(named, challenge)]
         findings = [*looked.reference.findings, *looked.plan.findings]
     reaching: list[str] = []  # cases whose size is how far their outlines reach
     if looked is not None and looked.reference.keys.get("units", "px") == "px":
@@ -170,7 +168,7 @@ def _take_jobs(
     sizes = {case.name: case.size_yx for case in cases}
     found = find_phase(jobs_file, challenge.class_names, sizes, points=challenge.reference.are_points)
     document["submission"] = dict(found.table)
-    lines = list(found.lines)
+    lines = [*found.lines, *_foreign_classes(found.classes, challenge)]
     if document["preset"] == RECOMMENDED and issubclass(FORMATS[found.table["format"]], PointRules):
         document |= challenges.TABLES_OF_POINTS
     if found.table["format"] == "label_image" and "{class}" not in found.table["socket"] and len(challenge.classes) > 1:
@@ -330,10 +328,10 @@ def _look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_pl
         return _Looked(reference, looked, challenges.plan_classes(reference, {}, None))
 
 
-def _foreign_classes(sample: Source, challenge: Challenge) -> list[str]:
-    """Say which classes of a sample submission are not those of the reference; nothing if it has numbers for names."""
-    foreign = [name for name in sample.classes if name != NAMELESS and name.casefold() not in challenge.class_ids()]
-    if not foreign or sample.numbers:
+def _foreign_classes(named: Iterable[str], challenge: Challenge) -> list[str]:
+    """Say which classes of a sample submission are not those of the reference."""
+    foreign = [name for name in named if name != NAMELESS and name.casefold() not in challenge.class_ids()]
+    if not foreign:
         return []
     return [
         f"The reference has no class {listed(foreign, 5)}: submissions with it are rejected. In {CHALLENGE_FILE}, add "
