@@ -1,4 +1,4 @@
-"""What ``score`` reads, ``compare`` and ``init`` read too, in every format; or their line names what is missing."""
+"""What ``score`` reads, every other command reads too, in every format; or its line names what is missing."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from every_format import SIDES, write_challenge
+from every_format import SIDES, rules_of, write_challenge
 
+from evaluation.challenge import format_rules
 from evaluation.commands.main import run
 
 COLOURS = ("a picture in colour", "a picture in colour")
@@ -52,3 +53,15 @@ def test_compare_and_init_read_what_score_reads(kind: str, tmp_path: Path, capsy
         command = ["score", "--challenge", begun, "--submission", submission]
         told = outcome(command, capsys, tmp_path / "scored" / "metrics.json")
     assert (by_init in told) if by_init else (code, told) == (0, "")
+
+
+@pytest.mark.parametrize("kind", SIDES)
+def test_validate_and_convert_read_what_score_reads(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    challenge, submission = write_challenge(kind, tmp_path)
+    assert run(["validate", "--challenge", str(challenge), "--submission", str(submission)]) == 0, capsys.readouterr().err
+    target = "platform" if format_rules(**rules_of(kind)).are_points else "geojson"
+    for source, output in (("reference", "a"), (str(submission), "b")):
+        command = ["convert", source, str(tmp_path / output), "--challenge", str(challenge), "--to", target]
+        assert run(command) == 0, capsys.readouterr().err
+    command = ["compare", tmp_path / "a", tmp_path / "b"]
+    assert outcome(command, capsys, tmp_path / "compared" / "metrics.json") == ""
