@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -241,9 +242,26 @@ def test_one_large_nucleus_in_every_image_is_told(sides: list[int], said: bool, 
     for number, side in enumerate(sides):
         labels = np.zeros((100, 100), np.uint8)
         labels[20 : 20 + side, 10 : 10 + side] = 7
-        bench.write(f"pred/{number}.npy", labels)
-    found = "one nucleus in each of" in " ".join(bench.run("compare", "pred", "pred").split())
-    assert found == said
+        bench.write(f"masks/{number}.npy", labels)
+        labels[:] = 0
+        labels[5:9, 5:9], labels[5:9, 15:19] = 1, 2
+        bench.write(f"nuclei/{number}.npy", labels)
+
+    def told(*command: str) -> list[str]:
+        printed = " ".join(bench.run(*command).split())
+        return re.findall(r"\[suspicious-content\] (\w+): one nucleus in each of", printed)
+
+    assert told("compare", "nuclei", "masks") == ["submission"] * said
+    assert told("compare", "masks", "nuclei") == ["reference"] * said
+    Path("begun").mkdir()
+    Path("masks").rename(Path("begun/reference"))
+    assert told("init", "begun") == ["reference"] * said
+    assert told("rasterise", "--challenge", "begun", "--output", "maps") == ["reference"] * said
+    Path("nuclei").rename(Path("begun/submission"))
+    assert (
+        told("score", "--challenge", "begun", "--submission", "begun/submission", "--output", "out")
+        == ["reference"] * said
+    )
 
 
 def test_compare_tells_how_many_of_which_prediction(tmp_path: Path, bench: Bench) -> None:

@@ -56,12 +56,13 @@ def test_compare_and_init_read_what_score_reads(kind: str, tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize("kind", SIDES)
-def test_validate_and_convert_read_what_score_reads(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_validate_and_convert_read_every_format(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     challenge, submission = write_challenge(kind, tmp_path)
-    assert run(["validate", "--challenge", str(challenge), "--submission", str(submission)]) == 0, capsys.readouterr().err
+    command: list[object] = ["validate", "--challenge", challenge, "--submission", submission]
+    assert run(list(map(str, command))) == 0, capsys.readouterr().err
     target = "platform" if format_rules(**rules_of(kind)).are_points else "geojson"
     for source, output in (("reference", "a"), (str(submission), "b")):
-        command = ["convert", source, str(tmp_path / output), "--challenge", str(challenge), "--to", target]
-        assert run(command) == 0, capsys.readouterr().err
+        command = ["convert", source, tmp_path / output, "--challenge", challenge, "--to", target]
+        assert run(list(map(str, command))) == 0, capsys.readouterr().err
     command = ["compare", tmp_path / "a", tmp_path / "b"]
     assert outcome(command, capsys, tmp_path / "compared" / "metrics.json") == ""

@@ -53,11 +53,11 @@ def init(preset: str, name: str | None, submission: Path | None, refresh: bool, 
 def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     """Turn the reference into label images, and report overlapping, vanished and broken outlines."""
     from evaluation.report.terminal import rasterisation_table
-    from evaluation.scoring.rasterise import rasterise_reference, write_rasterisation
+    from evaluation.scoring.rasterise import rasterise_reference, reference_findings, write_rasterisation
 
     with screen.progress_bar("Rasterising") as progress:
         rules, prepared = rasterise_reference(challenge, workers=workers, progress=progress)
-    findings = [finding for _, reference in prepared for finding in reference.findings]
+    findings = reference_findings(prepared)
     if rules.reference.are_points or rules.reference.are_counts:
         screen.show_findings(findings)
         what = "points" if rules.reference.are_points else "numbers of nuclei"

@@ -44,7 +44,7 @@ from evaluation.folders.source import (
     patients_of,
     size_beside,
 )
-from evaluation.scoring.rasterise import rasterise_reference
+from evaluation.scoring.rasterise import rasterise_reference, reference_findings
 from nuclei_metrics.model import OF_STRATA
 
 REFERENCE = "reference"
@@ -203,7 +203,7 @@ def _suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[_ListedCa
         _, prepared = rasterise_reference(folder)
     except (EvaluationError, InputFault):
         return ["Whether the matching rules suit the sizes is not known: the reference cannot be scored as it is."]
-    told = render_findings(finding for _, reference in prepared for finding in reference.findings)
+    told = render_findings(reference_findings(prepared))
     first, *others = challenge.matching.rules
     near = next((rule for rule in others if rule.rule == "centroid_closest_first"), None)
     if radius is None or near is None:

@@ -16,6 +16,7 @@ from evaluation.files.results.documents import as_json, csv_table, identity
 from evaluation.files.results.files import write_atomically
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
+from evaluation.scoring.match import only_nuclei, share_of_only_nucleus
 from evaluation.scoring.read import read_reference, read_shared_reference
 from evaluation.scoring.receive import memory_needs
 from evaluation.scoring.workers import Job, Progress, Work, run_job
@@ -36,6 +37,14 @@ def rasterise_reference(
     challenge = Challenge.load(folder)
     prepared = run_job(of_every_case(_rasterise_case, challenge, folder, progress), workers)
     return challenge, list(zip(challenge.cases, prepared, strict=True))
+
+
+def reference_findings(prepared: Sequence[tuple[Case, PreparedReference]]) -> list[Finding]:
+    """Return the findings of each case and of all cases together."""
+    references = [reference for _, reference in prepared]
+    shares = [share_of_only_nucleus(reference.instances) for reference in references]
+    of_cases = [finding for reference in references for finding in reference.findings]
+    return [*of_cases, *only_nuclei(shares, "reference")]
 
 
 def of_every_case(

@@ -35,6 +35,7 @@ from evaluation.scoring.match import (
     match_cases,
     only_nuclei,
     own_duplicates,
+    share_of_only_nucleus,
     suspicious_content,
 )
 from evaluation.scoring.measure import measure_cases
@@ -115,7 +116,9 @@ def _count_submission(
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     warnings = [finding for outcome in outcomes for finding in outcome.warnings]
     seen = _seen_in(outcomes)
-    of_all = [*own_duplicates(challenge, seen), *only_nuclei([case.alone for case in seen], "submission")]
+    of_reference = _of_reference(only_nuclei([outcome.reference_share for outcome in outcomes], "reference"))
+    of_submission = only_nuclei([case.alone for case in seen], "submission")
+    of_all = [*own_duplicates(challenge, seen), *of_reference, *of_submission]
     return cases.challenge, results, [*received.findings, *warnings, *of_all]
 
 
@@ -141,7 +144,13 @@ def _measure_read(challenge: Challenge, cases: Sequence[ReadCase]) -> list[CaseO
             return [CaseOutcome(prediction_faults=error.findings)]
         return [outcome for read in cases for outcome in _measure_read(challenge, [read])]
     return [
-        CaseOutcome(result, warnings=read.warnings, seen=read.seen) for result, read in zip(results, cases, strict=True)
+        CaseOutcome(
+            result,
+            warnings=read.warnings,
+            seen=read.seen,
+            reference_share=share_of_only_nucleus(read.matched.reference.instances),
+        )
+        for result, read in zip(results, cases, strict=True)
     ]
 
 
@@ -270,6 +279,7 @@ class CaseOutcome:
     """What a worker sends back about a case: its result or faults, warnings, and counts for the whole submission.
 
     seconds  processor time of its files, or of the files of all cases that were worked on before it together
+    reference_share  share of the image that its only reference nucleus covers; 0 if there are several or none
     """
 
     result: CaseResult | None = None
@@ -278,6 +288,7 @@ class CaseOutcome:
     warnings: tuple[Finding, ...] = ()
     seen: SeenNuclei | None = None
     seconds: float = 0.0
+    reference_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
