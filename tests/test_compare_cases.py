@@ -1028,6 +1028,7 @@ LAYOUTS["classes"] = [
 FORMS_OF_CLASSES = (
     "{image}/{name}.tif", "{name}/{image}.tif", "{image}_{name}.tif", "{name}_{image}.tif", "{image}/{name}/1.tif",
     "{image}/{name}/{image}_{name}.tif", "{name}/P1/{image}.tif", "P1/{image}/{name}.tif",
+    "{image}/{name}_{image}.tif",
 )  # fmt: skip
 TWO = ("lymphocyte", "epithelial")  # of nucleus 2, and of the others
 ASSUMED = "is an image, and not a class of one, name it otherwise: "
@@ -1382,6 +1383,7 @@ def test_of_one_image_no_mean_is_spoken_of(images: int, capsys) -> None:
     ("{}.tif", "{}_masks.tif", "{case}_masks.tif"),
     ("{}_img.tif", "{}_label.tif", "{case}_label.tif"),
     ("images/{}.tif", "masks/{}.tif", "masks/{case}.tif"),
+    ("{0}/image.tif", "{0}/{0}.tif", "{case}/{case}.tif"),
 ])  # fmt: skip
 def test_init_takes_no_picture_for_a_reference(picture: str, mask_file: str, pattern: str, capsys) -> None:
     files = {form.format(name): of for form, of in ((picture, GREY), (mask_file, R)) for name in "ab"}
@@ -1392,7 +1394,7 @@ def test_init_takes_no_picture_for_a_reference(picture: str, mask_file: str, pat
     assert f'files = "reference/{pattern}"' in Path("mine/challenge.toml").read_text()
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS_OF_CLASSES if form.count("{image}") == 1])
+@pytest.mark.parametrize("form", FORMS_OF_CLASSES)
 def test_init_writes_the_pattern_of_files_of_classes(form: str, capsys) -> None:
     sides = of_classes(form)
     lay_out({"mine/reference": sides["ref"], "pred": sides["pred"]})

@@ -34,16 +34,7 @@ from evaluation.folders import made_challenge as challenges
 from evaluation.folders.from_jobs import ending_of_files, find_jobs_file, find_phase
 from evaluation.folders.look import look
 from evaluation.folders.made_challenge import ClassNames, ClassPlan, holds_points, table_text, toml_value
-from evaluation.folders.source import (
-    NAMELESS,
-    Size,
-    Source,
-    SourceFile,
-    bare_parts,
-    pair_names,
-    patients_of,
-    size_beside,
-)
+from evaluation.folders.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of, size_beside
 from evaluation.scoring.rasterise import rasterise_reference, reference_findings
 from nuclei_metrics.model import OF_STRATA
 
@@ -417,16 +408,14 @@ def _pattern_of_file(file: SourceFile, has_groups: bool) -> str:
     for field, text in fields.items():
         if text and folders and field != "{case}":
             folders = [field if folder == text else folder for folder in folders]
+    forms, end = ["{class}_{case}", "{case}_{class}", "{case}"][0 if file.of_class else 2 :], ""
     if file.case in folders:
         folders = ["{case}" if folder == file.case else folder for folder in folders]
-        if file.of_class and bare_parts(name)[-1] == file.of_class:
-            name = "{class}" + name[len(file.of_class) :]
-    elif file.of_class and name.startswith(f"{file.of_class}_{file.case}"):
-        name = "{class}_{case}" + name[len(f"{file.of_class}_{file.case}") :]
-    elif name.startswith(file.case):
-        name = "{case}" + name[len(file.case) :]
-        if file.of_class and name.startswith(f"{{case}}_{file.of_class}"):
-            name = "{case}_{class}" + name[len("{case}_" + file.of_class) :]
+        forms, end = [*forms[:-1], *["{class}"] * bool(file.of_class), "{case}"], "(?![0-9A-Za-z])"
+    starts = {form: form.format_map({"class": file.of_class, "case": file.case}) for form in forms}
+    for form, start in starts.items():
+        if re.match(re.escape(start) + end, name):
+            return "/".join([*folders, form + name[len(start) :]])
     return "/".join([*folders, name])
 
 
