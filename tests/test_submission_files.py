@@ -166,7 +166,7 @@ def test_too_many_files_and_folders_are_refused(tmp_path: Path, kind: str) -> No
 def test_a_zip_with_a_huge_list_of_members_is_refused_before_it_is_read(tmp_path, monkeypatch):
     path = write_zip(tmp_path / "s.zip", *(f"{index}.mat" for index in range(50)))
     monkeypatch.setattr(module, "SMALL_LIST_BYTES", 1000)
-    monkeypatch.setattr(module, "read_list", None)  # would fail if it were called
+    monkeypatch.setattr(zipfile, "ZipInfo", None)  # would fail if a member were listed
     assert rejected(path, files_per_submission=2) == [
         "[too-many-files] submission: a list of members of 2,590 bytes; expected at most 2 files "
         "(limits.files_per_submission in challenge.toml). Submit only prediction files."
@@ -299,8 +299,7 @@ GROWN = squeezed(packed=deflated(ZEROS), size=len(ZEROS), checksum=zlib.crc32(ZE
 UNREADABLE = [  # how the ZIP is made, limits, and how the line of its first member begins; limits can be met
     *((lambda path, raw=raw: raw_zip(path, raw), {}, f"[unreadable-file] '1.mat': {DAMAGED}; {FULL}") for raw in (
         squeezed(size=len(NUCLEI) - 1), squeezed(size=len(NUCLEI) + 1), squeezed(checksum=1),
-        squeezed(packed=deflated(NUCLEI)[:-1]), squeezed(packed=deflated(NUCLEI) + b"more"),
-        squeezed(packed=deflated(NUCLEI) + bytes(30_000_000)), squeezed(packed=deflated(bytes(50_000_000)), size=1000),
+        squeezed(packed=deflated(NUCLEI)[:-1]), squeezed(packed=deflated(bytes(50_000_000)), size=1000),
         squeezed(packed=b"\xff" * 20), Raw(size=8), Raw(size=6), Raw(packed=b"", size=0, checksum=5))),
     (larger_than_it_says, {}, f"[unreadable-file] '1.mat': {DAMAGED}"),
     (lambda path: patched(raw_zip(path, Raw()), b"PK\3\4", 0, b"XX"), {}, f"[unreadable-file] '1.mat': {DAMAGED}"),
@@ -323,6 +322,17 @@ def test_a_member_that_is_not_what_it_says_is_told(tmp_path: Path, make: Any, li
     open_submission(path)
     with memory_below(8_000_000):
         assert unreadable(path, "1.mat", **limits).startswith(begin)
+
+
+@pytest.mark.parametrize(("raw", "content"), [
+    (squeezed(packed=deflated(NUCLEI) + b"more"), NUCLEI),
+    (squeezed(packed=deflated(NUCLEI) + bytes(30_000_000)), NUCLEI),
+    (Raw(size=3, checksum=zlib.crc32(b"con")), b"con"),
+])  # fmt: skip
+def test_data_behind_the_size_that_a_member_claims_are_not_read(tmp_path: Path, raw: Raw, content: bytes) -> None:
+    files = open_submission(raw_zip(tmp_path / "s.zip", raw))
+    with memory_below(8_000_000):
+        assert content_of(files) == content
 
 
 def test_members_beside_a_damaged_one_are_read(tmp_path: Path) -> None:
@@ -544,11 +554,11 @@ def test_bytes_before_and_behind_a_zip_change_nothing(tmp_path: Path) -> None:
     assert content_of(open_submission(path)) == b"content"
 
 
-NAMES = st.text("ab1_/ \u00e9\u4e2d.", min_size=1, max_size=8)
+NAMES = st.text("ab1_ \u00e9\u4e2d", min_size=1, max_size=8)
 
 
 @given(
-    st.dictionaries(NAMES, st.binary(max_size=300) | st.just(bytes(5000)), max_size=6),
+    st.dictionaries(NAMES, st.binary(max_size=300) | st.just(bytes(5000)), min_size=1, max_size=6),
     st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]),
     st.binary(max_size=40),
     st.booleans(),
@@ -564,12 +574,8 @@ def test_any_zip_holds_what_zipfile_reads(contents, compression, comment, is_str
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "s.zip"
         path.write_bytes(prefix.replace(b"PK", b"") + buffer.getvalue())
-        with zipfile.ZipFile(path) as expected:
-            members = module.list_zip_members(path, LimitRules())
-            assert [member.name for member in members] == expected.namelist()
-            for member in members:
-                with path.open("rb") as stream:
-                    assert b"".join(module.unpack(stream, member)) == expected.read(member.name)
+        files = open_submission(path)
+        assert {name: content_of(files, name) for name in files.names} == contents
 
 
 class Unseekable(io.BytesIO):
@@ -596,11 +602,3 @@ def test_any_damage_is_told(cut: int, changes: list[tuple[int, int]]) -> None:
                 files.open(name).close()
         except (SubmissionRejected, InputFault) as fault:
             assert all(str(finding) for finding in fault.findings)
-
-
-def test_never_more_is_unpacked_than_a_member_claims_to_have():
-    member = module.Member("a", 0, 0, 100, 20, module.STORED, 0, is_encrypted=False, is_link=False)
-    content = io.BytesIO()
-    with pytest.raises(module.Damaged):
-        module.copy_checked(iter([b"12345678"] * 1000), member, content)
-    assert len(content.getvalue()) == 16

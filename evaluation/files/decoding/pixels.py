@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
-from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from tokenize import TokenError
 from typing import Any, BinaryIO, NoReturn
@@ -28,11 +27,13 @@ from evaluation.files.decoding.label_array import Pixels, check_dtype, check_sha
 from evaluation.files.decoding.streams import (
     IN_PARTS,
     SMALLER_INTEGERS,
+    ZIP_FAULTS,
     CutOff,
     Damaged,
     Plain,
     check_bytes,
     damage_told,
+    list_zip_members,
     read_array,
     stream_size,
 )
@@ -46,19 +47,12 @@ NPY_HEADER_BYTES = 10_000  # as many as numpy itself allows
 MAX_AXES = 32
 MAX_SIDE = 1 << 62
 DIRECTORY_BYTES = 1 << 20
-MEMBER_HEADER_BYTES = 30
 ID_NAMES = ("labels", "label", "inst_map", "inst", "instances", "n_ary_mask", "mask", "masks", "arr_0")
 CLASS_NAMES = ("classes", "class_map", "type_map", "type", "types")
 
 # What numpy raises for headers that it does not write: ValueError by itself, the others from what it calls.
 HEADER_FAULTS = (
     ValueError, TypeError, SyntaxError, LookupError, MemoryError, RecursionError, OverflowError, TokenError,
-)  # fmt: skip
-
-# What zipfile raises for damaged files: BadZipFile by itself, the others from what it calls.
-ZIP_FAULTS = (
-    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, OverflowError,
-    struct.error,
 )  # fmt: skip
 
 
@@ -148,24 +142,9 @@ def check_directory(stream: BinaryIO, most: int = DIRECTORY_BYTES) -> None:
 
     Raises CutOff, Damaged.
     """
-    size = stream.seek(0, 2)
-    stream.seek(max(0, size - 65535 - 22))
-    tail = stream.read()
-    end = tail.rfind(streams.EMPTY_ZIP_MAGIC)
-    if end < 0 or len(tail) - end < 22:
-        raise CutOff
-    (directory_bytes,) = struct.unpack_from("<I", tail, end + 12)
-    if tail[max(0, end - 20) : end].startswith(b"PK\6\7") or directory_bytes > most:
-        raise Damaged("a list of members that is too long")
-    try:
-        members = sorted(zipfile.ZipFile(stream).infolist(), key=lambda member: member.header_offset)
-    except ZIP_FAULTS:
-        raise CutOff from None
+    members = list_zip_members(stream, most, most)
     if len({member.filename for member in members}) < len(members):
         raise Damaged("a list that names a member twice")
-    for before, member in pairwise(members):
-        if member.header_offset < before.header_offset + MEMBER_HEADER_BYTES + before.compress_size:
-            raise Damaged("members that share bytes")
     stream.seek(0)
 
 

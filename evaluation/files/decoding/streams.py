@@ -5,9 +5,12 @@ Also what a file holds, told by its first bytes.
 
 from __future__ import annotations
 
+import struct
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -202,6 +205,70 @@ def check_number(number: int, what: str, key: str, where: str, limits: LimitRule
     """Refuse more of something than the limit with the name ``key`` allows. Raises InputFault ("too-large")."""
     if number > (limit := getattr(limits, key)):
         raise refused("too-large", where, wording="too-many", what=what, limit=limit, key=key)
+
+
+# --- The list of members of a ZIP file. -------------------------------------------------------------------------------
+
+
+# What zipfile raises for damaged files: BadZipFile by itself, the others from what it calls.
+ZIP_FAULTS = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, OverflowError,
+    struct.error,
+)  # fmt: skip
+MEMBER_HEADER_BYTES = 30
+
+
+class LongList(Damaged):
+    """A list of members that is too long; its bytes, 0 if they are allowed, and its members are too many."""
+
+    def __init__(self, list_bytes: int = 0) -> None:
+        super().__init__("a list of members that is too long")
+        self.list_bytes = list_bytes
+
+
+class SharedBytes(Damaged):
+    """Two members that share bytes: a small file can then unpack to any size."""
+
+    def __init__(self, before: zipfile.ZipInfo, member: zipfile.ZipInfo) -> None:
+        super().__init__("members that share bytes")
+        self.before, self.member = before, member
+
+
+@dataclass
+class _ZipList:
+    """A ZIP file from which ``zipfile`` reads the list of members, unless it is too long."""
+
+    stream: BinaryIO
+    most_bytes: int
+    most_members: int
+
+    def __post_init__(self) -> None:
+        self.seek, self.tell = self.stream.seek, self.stream.tell
+
+    def read(self, size: int = -1) -> bytes:
+        if size > self.most_bytes:
+            raise LongList(size)
+        data = self.stream.read(size)
+        if size > 0 and data.count(b"PK\1\2") > self.most_members:
+            raise LongList
+        return data
+
+
+def list_zip_members(stream: BinaryIO, most_bytes: int, most_members: int) -> list[zipfile.ZipInfo]:
+    """List the members of a ZIP file by their places. Raises CutOff, LongList, SharedBytes."""
+    content: Any = _ZipList(stream, most_bytes, most_members)
+    try:
+        archive = zipfile.ZipFile(content)
+    except ZIP_FAULTS:
+        raise CutOff from None
+    members = sorted(archive.infolist(), key=lambda member: member.header_offset)
+    stops = [one.header_offset + MEMBER_HEADER_BYTES + len(one.orig_filename) + one.compress_size for one in members]
+    for before, stop, member in zip(members, stops, members[1:], strict=False):
+        if member.header_offset < stop:
+            raise SharedBytes(before, member)
+    if stops and stops[-1] > archive.start_dir:
+        raise CutOff
+    return members
 
 
 # --- what a file really holds, by its first bytes ---------------------------------------------------------------------

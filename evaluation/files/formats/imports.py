@@ -43,7 +43,7 @@ import shapely
 
 from evaluation.files.decoding.label_array import check_dtype
 from evaluation.files.decoding.mat_file import Unsupported, list_hdf5_members, read_member
-from evaluation.files.decoding.pixels import ID_NAMES, ZIP_FAULTS, check_directory, read_npy_header
+from evaluation.files.decoding.pixels import ID_NAMES, check_directory, read_npy_header
 from evaluation.files.decoding.streams import (
     EMPTY_ZIP_MAGIC,
     HDF5_MAGIC,
@@ -52,6 +52,7 @@ from evaluation.files.decoding.streams import (
     SMALLER_INTEGERS,
     SPLIT,
     ZARR,
+    ZIP_FAULTS,
     ZIP_MAGIC,
     CutOff,
     Damaged,

@@ -9,20 +9,31 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 import stat
 import struct
 import tempfile
+import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import IO, BinaryIO, ClassVar, cast
 
 from evaluation.challenge import LimitRules
-from evaluation.files.decoding.streams import Damaged, foreign_file
+from evaluation.files.decoding.streams import (
+    MEMBER_HEADER_BYTES,
+    ZIP_MAGIC,
+    CutOff,
+    LongList,
+    Plain,
+    SharedBytes,
+    foreign_file,
+    list_zip_members,
+)
 from evaluation.files.system import long_path
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, refused
@@ -305,38 +316,11 @@ class Layout:
 # --- ZIP files --------------------------------------------------------------------------------------------------------
 
 
-ENTRY = struct.Struct("<4s6H3L5H2L")  # a member in the list at the end
-HEADER = struct.Struct("<4s5H3L2H")  # what stands before the data of a member
-END = struct.Struct("<4s4H2LH")  # what stands after the list
-END_64 = struct.Struct("<4sQ2H2L4Q")  # the same for large files, before the locator
-LOCATOR = struct.Struct("<4sLQL")
-COMMENT_BYTES = 65535
-IN_EXTRA_FIELD = 0xFFFFFFFF  # says of a number that it stands, in 64 bits, in the extra field
-STORED, DEFLATED = 0, 8
+STORED, DEFLATED, ENCRYPTED, IS_UTF_8 = 0, 8, 0x1, 0x800
 LIST_BYTES_PER_FILE = 336
 SMALL_LIST_BYTES = 1 << 20
 COPIED_BYTES = 1 << 20
 IN_MEMORY_BYTES = 1 << 26  # larger members go to a temporary file
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A file inside a ZIP file, as the list at its end describes it.
-
-    start, stop   where it begins in the ZIP file, and where it ends at the earliest
-    packed_bytes  of its data inside the ZIP file
-    size          bytes of the file itself
-    """
-
-    name: str
-    start: int
-    stop: int
-    packed_bytes: int
-    size: int
-    method: int
-    checksum: int
-    is_encrypted: bool
-    is_link: bool
 
 
 class _ZipFiles(SubmissionFiles):
@@ -348,36 +332,45 @@ class _ZipFiles(SubmissionFiles):
         self.path = path.resolve()
         self.limits = limits
         faults = _Faults()
-        members: dict[str, Member] = {}
-        for member in list_zip_members(self.path, limits):
-            if not member.name:
+        members: dict[str, zipfile.ZipInfo] = {}
+        for member in _list_members(self.path, limits):
+            name = _name_of(member)
+            if not name:
                 faults.add(unsafe("", "a member without a name"))
                 continue
-            if member.name.endswith("/") or any(map(is_litter, member.name.split("/"))):
+            if name.endswith("/") or any(map(is_litter, name.split("/"))):
                 continue
-            if member.is_link:
-                faults.add(unsafe(member.name, "a link"))
-            elif member.name in members:
-                faults.add(fault("duplicate-file", quote(member.name), wording="twice-in-zip"))
-            members[member.name] = member
+            if stat.S_ISLNK(member.external_attr >> 16):
+                faults.add(unsafe(name, "a link"))
+            elif name in members:
+                faults.add(fault("duplicate-file", quote(name), wording="twice-in-zip"))
+            members[name] = member
         self.names = _checked_names(members, faults, limits)
         self.members = members
-        _check_total((member.size for member in members.values()), limits)
+        _check_total((member.file_size for member in members.values()), limits)
 
     def size(self, name: str) -> int:
-        return self.members[name].size
+        return self.members[name].file_size
 
     def open(self, name: str) -> BinaryIO:
         member = self.members[name]
-        _check_file_bytes(name, member.size, self.limits)
-        if problem := _why_not_opened(member, self.limits):
+        _check_file_bytes(name, member.file_size, self.limits)
+        if problem := _why_not_opened(name, member, self.limits):
             raise InputFault(problem)
-        content: IO[bytes] = io.BytesIO() if member.size <= IN_MEMORY_BYTES else tempfile.TemporaryFile()  # noqa: SIM115
+        is_small = member.file_size <= IN_MEMORY_BYTES
+        content: IO[bytes] = io.BytesIO() if is_small else tempfile.TemporaryFile()  # noqa: SIM115
         try:
             with self.path.open("rb") as archive:
-                copy_checked(unpack(archive, member), member, content)
+                archive.seek(member.header_offset)
+                header = Plain(archive).read(MEMBER_HEADER_BYTES)
+                archive.seek(sum(struct.unpack_from("<2H", header, 26)), 1)
+                if header.startswith(ZIP_MAGIC):
+                    packed = zipfile.ZipExtFile(archive, "r", member)
+                    shutil.copyfileobj(packed, content, COPIED_BYTES)  # at the end the check sum is compared
+            if content.tell() != member.file_size:
+                raise CutOff
             content.seek(0)
-        except (Damaged, zlib.error, EOFError):
+        except (CutOff, zipfile.BadZipFile, zlib.error, EOFError):
             raise InputFault(_damaged_file(name, "damaged inside the ZIP file")) from None
         except OSError as error:
             raise InputFault(_damaged_file(name, _why_unreadable(error))) from None
@@ -409,185 +402,42 @@ def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
     raise WrongUsage(fault("no-submission", quote(path, 200), got=why))
 
 
-def _why_not_opened(member: Member, limits: LimitRules) -> Finding | None:
+def _why_not_opened(name: str, member: zipfile.ZipInfo, limits: LimitRules) -> Finding | None:
     """Why a member is not unpacked, whatever its size; None if it is."""
-    if member.is_encrypted:
-        return _damaged_file(member.name, "encrypted with a password")
-    if member.method not in (STORED, DEFLATED):
-        return _damaged_file(member.name, f"compressed with method {member.method}, not with deflate (8)")
-    if member.size > limits.archive_ratio * member.packed_bytes:
-        size, packed, ratio = member.size, member.packed_bytes, limits.archive_ratio
-        return fault("too-compressed", quote(member.name), unpacked_bytes=size, packed_bytes=packed, ratio=ratio)
+    if member.flag_bits & ENCRYPTED:
+        return _damaged_file(name, "encrypted with a password")
+    if member.compress_type not in (STORED, DEFLATED):
+        return _damaged_file(name, f"compressed with method {member.compress_type}, not with deflate (8)")
+    if member.file_size > limits.archive_ratio * member.compress_size:
+        size, packed, ratio = member.file_size, member.compress_size, limits.archive_ratio
+        return fault("too-compressed", quote(name), unpacked_bytes=size, packed_bytes=packed, ratio=ratio)
     return None
 
 
-# --- the content of a member ------------------------------------------------------------------------------------------
-
-
-def copy_checked(pieces: Iterator[bytes], member: Member, content: IO[bytes]) -> None:
-    """Write what was unpacked, never more than the member claims to have. Raises Damaged if it is something else."""
-    size = checksum = 0
-    for piece in pieces:
-        size += len(piece)
-        if size > member.size:
-            raise Damaged
-        checksum = zlib.crc32(piece, checksum)
-        content.write(piece)
-    if (size, checksum) != (member.size, member.checksum):
-        raise Damaged
-
-
-def unpack(archive: BinaryIO, member: Member) -> Iterator[bytes]:
-    """The content of a member in small pieces. Raises Damaged, zlib.error."""
-    archive.seek(member.start)
-    header = archive.read(HEADER.size)
-    if len(header) < HEADER.size or not header.startswith(b"PK\3\4"):
-        raise Damaged
-    *_, name_bytes, extra_bytes = HEADER.unpack(header)
-    archive.seek(name_bytes + extra_bytes, 1)
-    packed = _packed_pieces(archive, member.packed_bytes)
-    yield from packed if member.method == STORED else _inflate(packed)
-
-
-def _packed_pieces(archive: BinaryIO, remaining: int) -> Iterator[bytes]:
-    while remaining:
-        piece = archive.read(min(remaining, COPIED_BYTES))
-        if not piece:
-            raise Damaged
-        remaining -= len(piece)
-        yield piece
-
-
-def _inflate(packed: Iterator[bytes]) -> Iterator[bytes]:
-    """What pieces of raw deflate data decompress to, nothing before or after them."""
-    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-    for piece in packed:
-        if inflater.eof:
-            raise Damaged
-        waiting = piece
-        while waiting:
-            yield inflater.decompress(waiting, COPIED_BYTES)
-            waiting = inflater.unconsumed_tail
-    yield inflater.flush()  # a few kB at most
-    if not inflater.eof or inflater.unused_data:
-        raise Damaged
-
-
-# --- the list of members ----------------------------------------------------------------------------------------------
-
-
-def list_zip_members(path: Path, limits: LimitRules) -> list[Member]:
-    """All members of a ZIP file, with folders and files of operating systems. Raises SubmissionRejected, WrongUsage."""
+def _list_members(path: Path, limits: LimitRules) -> list[zipfile.ZipInfo]:
+    """List all members of a ZIP, with folders and files of operating systems. Raises SubmissionRejected, WrongUsage."""
+    limit = limits.files_per_submission
+    most = max(SMALL_LIST_BYTES, LIST_BYTES_PER_FILE * limit), 2 * limit + 100  # folders and litter count here
     try:
         with path.open("rb") as stream:
-            start, stop, prefix_bytes = _find_directory(stream)
-            list_bytes, limit = stop - start, limits.files_per_submission
-            if list_bytes > max(SMALL_LIST_BYTES, LIST_BYTES_PER_FILE * limit):
-                wording = "too-long-list-of-members"
-                problem = fault("too-many-files", ROOT, wording=wording, limit=limit, list_bytes=list_bytes)
-                raise SubmissionRejected(problem)
-            stream.seek(start)
-            members = read_list(stream.read(list_bytes), prefix_bytes, limits)
-        _check_places(members, start)
+            return list_zip_members(stream, *most)
     except OSError as error:
         raise WrongUsage(fault("no-submission", quote(path, 200), got=_why_unreadable(error))) from None
-    except Damaged:
+    except LongList as error:
+        wording = "too-long-list-of-members" if error.list_bytes else ""
+        problem = fault("too-many-files", ROOT, wording=wording, limit=limit, list_bytes=error.list_bytes)
+    except SharedBytes as error:
+        problem = fault("overlapping-members", quote(_name_of(error.member)), other=_name_of(error.before))
+    except CutOff:
         what = foreign_file(path) or None
-        wording = "foreign-submission" if what else ""
-        raise SubmissionRejected(fault("not-a-zip", quote(path.name), wording=wording, got=what)) from None
-    return members
+        problem = fault("not-a-zip", quote(path.name), wording="foreign-submission" if what else "", got=what)
+    raise SubmissionRejected(problem)
 
 
-def _find_directory(stream: BinaryIO) -> tuple[int, int, int]:
-    """Where the list of members starts and stops, and how many bytes are before the ZIP file proper."""
-    file_bytes = stream.seek(0, 2)
-    tail_start = max(0, file_bytes - END.size - COMMENT_BYTES)
-    stream.seek(tail_start)
-    tail = stream.read()
-    end = tail.rfind(b"PK\5\6")
-    if end < 0 or len(tail) - end < END.size:
-        raise Damaged
-    *_, size, offset, _ = END.unpack_from(tail, end)
-    stop = tail_start + end
-    if stop >= END_64.size + LOCATOR.size:
-        stream.seek(stop - END_64.size - LOCATOR.size)
-        record = stream.read(END_64.size)
-        if stream.read(LOCATOR.size).startswith(b"PK\6\7"):
-            if not record.startswith(b"PK\6\6"):
-                raise Damaged
-            stop -= END_64.size + LOCATOR.size
-            *_, size, offset = END_64.unpack(record)
-    start = stop - size
-    if start < 0 or offset > start:
-        raise Damaged
-    return start, stop, start - offset
-
-
-def read_list(data: bytes, prefix_bytes: int, limits: LimitRules) -> list[Member]:
-    members: list[Member] = []
-    offset = 0
-    while offset < len(data):
-        if len(members) >= 2 * limits.files_per_submission + 100:  # folders and litter count here
-            raise SubmissionRejected(fault("too-many-files", ROOT, limit=limits.files_per_submission))
-        if not data.startswith(b"PK\1\2", offset) or offset + ENTRY.size > len(data):
-            raise Damaged
-        entry = ENTRY.unpack_from(data, offset)
-        flags, method, checksum, packed_bytes, size = entry[3], entry[4], *entry[7:10]
-        name_bytes, extra_bytes, comment_bytes, attributes, start = *entry[10:13], *entry[15:]
-        name_stop = offset + ENTRY.size + name_bytes
-        name = data[name_stop - name_bytes : name_stop]
-        offset = name_stop + extra_bytes + comment_bytes
-        if offset > len(data):
-            raise Damaged
-        if IN_EXTRA_FIELD in (size, packed_bytes, start):
-            extra = data[name_stop : name_stop + extra_bytes]
-            size, packed_bytes, start = _in_64_bits(extra, [size, packed_bytes, start])
-        start += prefix_bytes
-        members.append(
-            Member(
-                name=_decoded(name, says_utf_8=bool(flags & 0x800)),
-                start=start,
-                stop=start + HEADER.size + name_bytes + packed_bytes,
-                packed_bytes=packed_bytes,
-                size=size,
-                method=method,
-                checksum=checksum,
-                is_encrypted=bool(flags & 1),
-                is_link=stat.S_ISLNK(attributes >> 16),
-            )
-        )
-    return members
-
-
-def _in_64_bits(extra: bytes, numbers: Sequence[int]) -> list[int]:
-    """The numbers, those that did not fit in 32 bits taken from the extra field, in the same order."""
-    offset = 0
-    while offset + 4 <= len(extra):
-        kind, length = struct.unpack_from("<2H", extra, offset)
-        if kind == 1:
-            wanted = numbers.count(IN_EXTRA_FIELD)
-            if length < 8 * wanted or len(extra) < offset + 4 + 8 * wanted:
-                raise Damaged
-            large = iter(struct.unpack_from(f"<{wanted}Q", extra, offset + 4))
-            return [next(large) if number == IN_EXTRA_FIELD else number for number in numbers]
-        offset += 4 + length
-    return list(numbers)
-
-
-def _decoded(name: bytes, *, says_utf_8: bool) -> str:
-    """Decode the name of a member: as UTF-8, which macOS writes without saying so, otherwise by the code page of
-    DOS."""
-    try:
-        return name.decode()
-    except UnicodeDecodeError:
-        return name.decode("utf-8", "surrogateescape") if says_utf_8 else name.decode("cp437")
-
-
-def _check_places(members: Sequence[Member], list_start: int) -> None:
-    """Refuse members that share bytes (a small file can then unpack to any size) or are outside of the file."""
-    ordered = sorted(members, key=lambda member: member.start)
-    for before, member in pairwise(ordered):
-        if member.start < before.stop:
-            raise SubmissionRejected(fault("overlapping-members", quote(member.name), other=before.name))
-    if ordered and ordered[-1].stop > list_start:
-        raise Damaged
+def _name_of(member: zipfile.ZipInfo) -> str:
+    """Return the name of a member: macOS writes UTF-8 without a flag, which zipfile reads by the code page of DOS."""
+    name = member.orig_filename
+    if not member.flag_bits & IS_UTF_8:
+        with suppress(UnicodeDecodeError):
+            return name.encode("cp437").decode()
+    return name
