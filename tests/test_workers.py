@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import resource
 import shutil
 import subprocess
@@ -31,6 +32,7 @@ from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.pool import CASE_BYTES, ProcessPool
 from evaluation.scoring.read import SharedCases, Store, file_states, kept_reference, rules_of_references
 from evaluation.scoring.receive import memory_needs, receive_submission
+from evaluation.scoring.score import ScoredCases, summarise
 from evaluation.scoring.street import score_submission
 from evaluation.scoring.workers import (
     BYTES_AT_ONCE,
@@ -555,7 +557,25 @@ def test_a_fault_found_while_measuring_and_one_found_while_reading_are_both_told
     assert dict(zip(names, faults, strict=True)) == {
         name: {"P2_1": {"case-too-costly"}, "P2_2": {"wrong-format"}}.get(name, set()) for name in names
     }
-    assert [outcome.result is None for outcome in outcomes] == [name in ("P2_1", "P2_2") for name in names]
+
+
+@pytest.mark.parametrize("rules", ["challenge/challenge.toml", "everything.toml"])
+def test_results_do_not_depend_on_which_process_scored_which_cases(tmp_path: Path, rules: str) -> None:
+    """Each case is scored alone and sent, the last one first; the first two are of the process that adds up."""
+    folder, submission = tmp_path / "challenge", FROZEN / "submissions/finder"
+    shutil.copytree(FROZEN / "challenge", folder)
+    shutil.copy(FROZEN / rules, folder / "challenge.toml")
+    whole = score_submission(folder, submission, workers=1)
+    challenge = Challenge.load(folder)
+    received = receive_submission(challenge, submission, folder)
+    cases = run_job(street.sort_cases(challenge, folder, received), 1)
+    parts = [
+        street.score_cases(cases.challenge, folder, received.files, [case])[0].scored for case in reversed(cases.inputs)
+    ]
+    scored = ScoredCases.joined([*pickle.loads(pickle.dumps(parts[:-2])), *parts[-2:]])
+    found = summarise(cases.challenge, scored, whole.findings)
+    assert found.texts() == whole.texts()
+    assert [case.case for case in found.cases] == [case.case for case in whole.cases]
 
 
 # --- references that are kept between submissions: the same bytes, and nothing is used that changed -------------------

@@ -180,13 +180,14 @@ def hint_about_size(challenge: Challenge, folder: Path, submission: Path, own_si
 def hints_about(look: Callable[[], list[TriedImage]], result: Result) -> list[Finding]:
     """Look for usual mistakes on some images of a result, if its scores are so low that there may be one."""
     rule = next(iter(result.scores))
-    counts = [case.counts[rule] for case in result.cases]
-    matched = sum(each.true_positives for each in counts)
-    nuclei = matched + sum(each.false_negatives for each in counts)
-    ious = [iou for each in counts for iou in each.measures.get("iou", np.empty(0)).tolist()]
+    table = result.scored.tables[rule]
+    confusion, pairs = table.sums["confusion"], table.pairs
+    found, nuclei = confusion[:, 1:, 1:].sum(axis=(1, 2)), int(confusion[:, 1:].sum())
+    matched = int(found.sum())
     few = matched < FEW_MATCHED * nuclei
-    all_have_spurious = all(each.false_positives for each in counts if each.true_positives)
-    lies_well = not ious or sum(ious) > (1 - HALF_PIXEL_GAIN) * len(ious)
+    all_have_spurious = bool(confusion[found > 0, 0].any(axis=1).all())
+    ious = pairs.measures.get("iou", np.empty(0))[table.sums["points"][pairs.case] == 0]
+    lies_well = not len(ious) or ious.sum() > (1 - HALF_PIXEL_GAIN) * len(ious)
     if not nuclei or not (few or all_have_spurious or not lies_well):
         return []
     images = look()
@@ -469,7 +470,7 @@ def classes_hint(result: Result) -> list[Finding]:
     rule = next(iter(result.scores), None)
     if len(names) < 2 or rule is None or result.challenge.are_counts:
         return []
-    confusion = np.sum([case.counts[rule].confusion for case in result.cases], axis=0)[1:, 1:]
+    confusion = result.scored.tables[rule].sums["confusion"].sum(axis=0)[1:, 1:]
     pairs = int(confusion.sum())
     if pairs < PAIRS_AT_LEAST or np.trace(confusion) > 0.5 * pairs:
         return []

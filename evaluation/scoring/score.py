@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
+import pickle
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from io import StringIO
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import orjson
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import PublishRules, RankingColumn, RankingRules
 from evaluation.files.results.documents import (
     Ranks,
     as_json,
+    case_entries,
     details_document,
     expanded_details,
     metrics_document,
@@ -28,7 +31,17 @@ from evaluation.files.results.documents import (
 from evaluation.files.results.files import write_together
 from evaluation.findings import Finding, did_you_mean, fault, listed
 from evaluation.findings.errors import ChallengeBroken
-from nuclei_metrics.aggregation import Bootstrap, Column, bootstrap, mean_of_units, penalise, stack_cases, unite
+from nuclei_metrics.aggregation import (
+    Bootstrap,
+    Column,
+    bootstrap,
+    join_scores,
+    join_tables,
+    mean_of_units,
+    penalise,
+    stack_cases,
+    unite,
+)
 from nuclei_metrics.aggregation.units import PenalisedScores
 from nuclei_metrics.metrics import FAMILIES, METRIC_FAMILIES, Metric, metrics_of
 from nuclei_metrics.model.annotations import (
@@ -38,6 +51,7 @@ from nuclei_metrics.model.annotations import (
     WORST_GROUP,
     WORST_STRATUM,
     AggregationUnit,
+    Case,
 )
 from nuclei_metrics.model.arrays import Float64
 from nuclei_metrics.model.counts import (
@@ -60,12 +74,106 @@ MEANS: Mapping[str, str] = {"pooled": "pooled", "groups": "group_mean", "cases":
 UNIT_OF_MEAN: Mapping[str, AggregationUnit] = {"pooled": "pooled", "group_mean": "group", "case_mean": "case"}
 
 
+class ScoredCases:
+    """Cases that were counted, sorted by group and name, and what scores and files need of each.
+
+    Another process is sent what was made of the cases; the rest is packed until it is asked for.
+    """
+
+    def __init__(self, challenge: Challenge, results: Iterable[CaseResult]) -> None:
+        self.challenge = challenge
+        self.results = tuple(sorted(results, key=lambda result: _place_of(result.case)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[ScoredCases]) -> ScoredCases:
+        """Join the cases that a challenge has; those of this process are worked on together."""
+        here = [part for part in parts if "results" in vars(part)]
+        if here:
+            results = chain.from_iterable(part.results for part in here)
+            parts = [cls(here[0].challenge, results), *(part for part in parts if part not in here)]
+        if len(parts) == 1:
+            return parts[0]
+        cases = [case for part in parts for case in part.cases]
+        order = sorted(range(len(cases)), key=lambda index: _place_of(cases[index]))
+        rows, joined = np.array(order), cls.__new__(cls)
+        objects = list(chain.from_iterable(part.objects[1:] for part in parts))
+        entries = list(chain.from_iterable(part.entries for part in parts))
+        tables, scores = [part.tables for part in parts], [part.scores for part in parts]
+        vars(joined).update(
+            cases=[cases[index] for index in order],
+            tables={rule: join_tables([of_part[rule] for of_part in tables], rows) for rule in tables[0]},
+            scores={
+                rule: {path: join_scores([of_part[rule][path] for of_part in scores], rows) for path in by_metric}
+                for rule, by_metric in scores[0].items()
+            },
+            entries=[entries[index] for index in order],
+            objects=[parts[0].objects[0], *(objects[index] for index in order)],
+            packed=list(chain.from_iterable(part.packed for part in parts)),
+        )
+        return joined
+
+    @cached_property
+    def results(self) -> tuple[CaseResult, ...]:
+        results = chain.from_iterable(map(pickle.loads, self.packed))
+        return tuple(sorted(results, key=lambda result: _place_of(result.case)))
+
+    @cached_property
+    def packed(self) -> list[bytes]:
+        return [pickle.dumps(self.results)]
+
+    @cached_property
+    def cases(self) -> list[Case]:
+        return [result.case for result in self.results]
+
+    @cached_property
+    def tables(self) -> dict[str, CaseTable]:
+        """The counts of the cases, by matching rule."""
+        passes = enumerate(self.challenge.matching.passes)
+        return {rule: case_table(self.challenge, self.results, rule, primary=index == 0) for index, (rule, _) in passes}
+
+    @cached_property
+    def units(self) -> dict[str, Units]:
+        """Each case as a unit, by matching rule."""
+        return {rule: unite(table, [[row] for row in range(len(table))]) for rule, table in self.tables.items()}
+
+    @cached_property
+    def scores(self) -> dict[str, dict[tuple[str, ...], PenalisedScores]]:
+        """The scores of each case as they enter means, by matching rule and metric."""
+        return {
+            rule: {metric.path: penalised(metric, self.units[rule], self.challenge) for metric in metrics}
+            for rule, metrics in metrics_of_rules(self.challenge).items()
+        }
+
+    @cached_property
+    def entries(self) -> list[bytes]:
+        """What details.json has of each case."""
+        return case_entries(self.challenge, self.results, {rule: self.unit_scores(rule) for rule in self.tables})
+
+    @cached_property
+    def objects(self) -> list[str]:
+        """The parts of objects.csv: the header, and the rows of each case."""
+        return objects_csv(self.results, self.challenge.class_names, self.challenge.metrics.measures)
+
+    def unit_scores(self, rule: str) -> UnitScores:
+        scores = {path: of_metric.scores for path, of_metric in self.scores[rule].items()}
+        return UnitScores(tuple(case.name for case in self.cases), self.units[rule], scores)
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = {name: getattr(self, name) for name in ("cases", "tables", "scores", "entries", "objects")}
+        return {**made, "packed": self.packed}
+
+
+def _place_of(case: Case) -> tuple[str, str]:
+    return case.group, case.name
+
+
 @dataclass(frozen=True, repr=False)
 class Result:
     """A scored submission: all cases, and the scores of the data set.
 
     ``metrics``, ``details`` and ``objects`` are the contents of the files that the commands write.
 
+    scored  its cases
     units   by the name of the matching rule ("counted" if missing), then "cases", "groups", "pooled", "strata"
     scores  by the name of the matching rule
     intervals  confidence intervals by the path of metrics.json; empty if the challenge does not ask for any
@@ -73,12 +181,17 @@ class Result:
     """
 
     challenge: Challenge
-    cases: tuple[CaseResult, ...]
+    scored: ScoredCases
     units: dict[str, dict[str, UnitScores]]
     scores: dict[str, tuple[MetricScores, ...]]
     findings: tuple[Finding, ...] = ()
     intervals: Mapping[tuple[str, ...], Interval] = field(default_factory=dict)
     ranks: Ranks = field(default_factory=dict)
+
+    @property
+    def cases(self) -> tuple[CaseResult, ...]:
+        """What was counted in each case."""
+        return self.scored.results
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
@@ -88,17 +201,20 @@ class Result:
     @cached_property
     def details(self) -> dict[str, Any]:
         """details.json as nested tables."""
-        return expanded_details(self.written_details)
+        entries = zip(self.scored.cases, self.scored.entries, strict=True)
+        cases = {case.name: orjson.loads(entry) for case, entry in entries}
+        return expanded_details({**self.written_details, "cases": cases})
 
     @cached_property
     def written_details(self) -> dict[str, Any]:
         """details.json as it is written."""
-        return details_document(self.challenge, self.cases, self.units, self.scores, self.findings)
+        entries = dict(zip(self.scored.cases, self.scored.entries, strict=True))
+        return details_document(self.challenge, entries, self.units, self.scores, self.findings)
 
     @cached_property
     def objects(self) -> str:
         """objects.csv: one row per matched, missed and spurious nucleus and matching rule."""
-        return objects_csv(self.cases, self.challenge.class_names, self.challenge.metrics.measures)
+        return "".join(self.scored.objects)
 
     def value(self, path: str) -> float | None:
         """The number of a metric such as ``"panoptic.pq"``, as it is shown: the mean that the rules name.
@@ -145,7 +261,7 @@ class Result:
         return f"expected a metric such as 'detection.f1', or a path of metrics.json. {near}".rstrip()
 
     def __repr__(self) -> str:
-        cases = len(self.cases)
+        cases = len(self.scored.cases)
         return f"Result({self.challenge.name!r}, {cases} {'case' if cases == 1 else 'cases'})"
 
     def to_frame(self, level: Literal["scores", "cases", "nuclei"] = "scores") -> pandas.DataFrame:
@@ -164,10 +280,9 @@ class Result:
             return nuclei[nuclei["rule"] == rule].reset_index(drop=True)
         if level == "cases":
             units = self.units[rule]["cases"]
-            of_case = {result.case.name: result.case for result in self.cases}
             frame = pandas.DataFrame({".".join(path): scores.value for path, scores in units.scores.items()})
             frame.insert(0, "case", list(units.names))
-            frame.insert(1, "group", [of_case[name].group for name in units.names])
+            frame.insert(1, "group", [case.group for case in self.scored.cases])
             return frame
         rows = []
         for metric in self.scores[rule]:
@@ -214,21 +329,30 @@ def import_pandas() -> Any:
     return pandas
 
 
-def summarise(challenge: Challenge, cases: Iterable[CaseResult], findings: Sequence[Finding] = ()) -> Result:
+def summarise(
+    challenge: Challenge, cases: Iterable[CaseResult] | ScoredCases, findings: Sequence[Finding] = ()
+) -> Result:
     """Add up the cases and score every unit: each case, each group, and all pooled, under each matching rule."""
-    ordered = tuple(sorted(cases, key=lambda result: (result.case.group, result.case.name)))
+    scored = cases if isinstance(cases, ScoredCases) else ScoredCases(challenge, cases)
     units, scores = {}, {}
     intervals: dict[tuple[str, ...], Interval] = {}
-    for index, (rule, class_aware) in enumerate(challenge.matching.passes):
-        table = case_table(challenge, ordered, rule, primary=index == 0)
-        metrics = metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0)
-        units[rule], by_metric = _score_units(metrics, table, _members_of(ordered), challenge)
+    for index, (rule, metrics) in enumerate(metrics_of_rules(challenge).items()):
+        units[rule], by_metric = _score_units(metrics, scored, rule, challenge)
         scores[rule] = tuple(
-            _average_units(metric, by_metric[metric.path], units[rule], ordered, challenge) for metric in metrics
+            _average_units(metric, by_metric[metric.path], units[rule], scored.cases, challenge) for metric in metrics
         )
         prefix = ("alternatives", rule) if index else ()
-        intervals |= confidence_intervals(challenge, ordered, table, metrics, scores[rule], prefix)
-    return Result(challenge, ordered, units, scores, tuple(findings), intervals)
+        table = scored.tables[rule]
+        intervals |= confidence_intervals(challenge, scored.cases, table, metrics, scores[rule], prefix)
+    return Result(challenge, scored, units, scores, tuple(findings), intervals)
+
+
+def metrics_of_rules(challenge: Challenge) -> dict[str, tuple[Metric, ...]]:
+    """The metrics under each matching rule."""
+    return {
+        rule: metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0)
+        for index, (rule, class_aware) in enumerate(challenge.matching.passes)
+    }
 
 
 def case_table(challenge: Challenge, cases: Sequence[CaseResult], rule: str, *, primary: bool) -> CaseTable:
@@ -239,18 +363,14 @@ def case_table(challenge: Challenge, cases: Sequence[CaseResult], rule: str, *, 
     return stack_cases([result.counts[rule] for result in cases], shared, measures=measures, areas_mm2=areas_mm2)
 
 
-def _members_of(cases: Sequence[CaseResult]) -> dict[str, dict[str, list[int]]]:
+def _members_of(cases: Sequence[Case]) -> dict[str, dict[str, list[int]]]:
     """List the rows of the cases in every unit, by kind and name; there are strata only if cases.csv has some."""
     groups: dict[str, list[int]] = {}
     strata: dict[str, list[int]] = {}
-    for row, result in enumerate(cases):
-        groups.setdefault(result.case.group, []).append(row)
-        strata.setdefault(result.case.stratum, []).append(row)
-    members = {
-        "cases": {result.case.name: [row] for row, result in enumerate(cases)},
-        "groups": groups,
-        "pooled": {"all": list(range(len(cases)))},
-    }
+    for row, case in enumerate(cases):
+        groups.setdefault(case.group, []).append(row)
+        strata.setdefault(case.stratum, []).append(row)
+    members = {"groups": groups, "pooled": {"all": list(range(len(cases)))}}
     if "" not in strata:
         members["strata"] = dict(sorted(strata.items()))
     return members
@@ -261,24 +381,26 @@ PenalisedByMetric = dict[tuple[str, ...], dict[str, PenalisedScores]]
 
 
 def _score_units(
-    metrics: Sequence[Metric], table: CaseTable, members: Mapping[str, Mapping[str, list[int]]], challenge: Challenge
+    metrics: Sequence[Metric], scored: ScoredCases, rule: str, challenge: Challenge
 ) -> tuple[dict[str, UnitScores], PenalisedByMetric]:
-    """The units of every kind under one matching rule: every formula is evaluated once, for all of them together."""
-    together = unite(table, [rows for of_kind in members.values() for rows in of_kind.values()])
+    """The units of every kind under one matching rule: every formula is evaluated once, for all unions of cases."""
+    table, members = scored.tables[rule], _members_of(scored.cases)
+    of_units = [rows for of_kind in members.values() for rows in of_kind.values()]
+    unions = [rows for rows in of_units if len(rows) > 1]
+    numbers = iter(range(len(table), len(table) + len(unions)))
+    place = np.array([next(numbers) if len(rows) > 1 else rows[0] for rows in of_units])
     bounds = accumulate((len(of_kind) for of_kind in members.values()), initial=0)
-    indices = {kind: slice(*ends) for kind, ends in zip(members, pairwise(bounds), strict=True)}
+    places = {kind: place[slice(*ends)] for kind, ends in zip(members, pairwise(bounds), strict=True)}
+    together = unite(table, unions) if unions else None
     by_metric = {}
     for metric in metrics:
-        of_all = penalised(metric, together, challenge)
-        by_metric[metric.path] = {kind: of_all.part(index) for kind, index in indices.items()}
-    units = {
-        kind: UnitScores(
-            tuple(members[kind]),
-            Units(table, together.weights[index]),
-            {path: of_metric[kind].scores for path, of_metric in by_metric.items()},
-        )
-        for kind, index in indices.items()
-    }
+        of_cases = scored.scores[rule][metric.path]
+        parts = [of_cases, penalised(metric, together, challenge)] if together else [of_cases]
+        by_metric[metric.path] = {"cases": of_cases, **{kind: join_scores(parts, at) for kind, at in places.items()}}
+    units = {"cases": scored.unit_scores(rule)}
+    for kind, of_kind in members.items():
+        scores = {path: of_metric[kind].scores for path, of_metric in by_metric.items()}
+        units[kind] = UnitScores(tuple(of_kind), unite(table, list(of_kind.values())), scores)
     return units, by_metric
 
 
@@ -286,7 +408,7 @@ def _average_units(
     metric: Metric,
     of_metric: Mapping[str, PenalisedScores],
     units: Mapping[str, UnitScores],
-    cases: Sequence[CaseResult],
+    cases: Sequence[Case],
     challenge: Challenge,
 ) -> MetricScores:
     """One metric: pooled, and its means over groups, cases and, if there are some, strata."""
@@ -306,7 +428,7 @@ def _average_units(
 
 def confidence_intervals(
     challenge: Challenge,
-    cases: Sequence[CaseResult],
+    cases: Sequence[Case],
     table: CaseTable,
     metrics: Sequence[Metric],
     scores: Sequence[MetricScores],
@@ -348,8 +470,7 @@ def confidence_intervals(
         return np.stack([penalised(metrics[index], units, challenge).value for index in indices], axis=1)
 
     groups, strata = (
-        np.unique([getattr(result.case, name) for result in cases], return_inverse=True)[1]
-        for name in ("group", "stratum")
+        np.unique([getattr(case, name) for case in cases], return_inverse=True)[1] for name in ("group", "stratum")
     )
     settings = Bootstrap(rules.samples, rules.seed, rules.level, rules.method, rules.resample)
     intervals = bootstrap(table, groups, columns, evaluate, settings, strata=strata) if columns else ()
@@ -383,10 +504,10 @@ def penalised(metric: Metric, units: Units, challenge: Challenge) -> PenalisedSc
     return penalise(metric.evaluate(units), units, worst, undefined=undefined, counts_missed=metric.counts_missed)
 
 
-def _strata_of(names: Sequence[str], kind: str, cases: Sequence[CaseResult]) -> list[list[int]]:
+def _strata_of(names: Sequence[str], kind: str, cases: Sequence[Case]) -> list[list[int]]:
     """The indices of the units of each stratum; strata themselves are units of their own."""
     name_of_unit = {"strata": "stratum", "groups": "group", "cases": "name"}[kind]
-    stratum_of = {getattr(result.case, name_of_unit): result.case.stratum for result in cases}
+    stratum_of = {getattr(case, name_of_unit): case.stratum for case in cases}
     strata: dict[str, list[int]] = {}
     for index, name in enumerate(names):
         strata.setdefault(stratum_of[name], []).append(index)

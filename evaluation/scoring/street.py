@@ -59,7 +59,7 @@ from evaluation.scoring.read import (
     slow_files,
     submission_side,
 )
-from evaluation.scoring.score import Result, check_columns, summarise
+from evaluation.scoring.score import Result, ScoredCases, check_columns, summarise
 from evaluation.scoring.workers import Job, Progress, Work, run_job
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances.prepare import PreparedReference
@@ -67,7 +67,7 @@ from nuclei_metrics.model import Case, CaseResult, Instances
 
 _NO_NUCLEI = ("region", "around-others", "crowd")  # wordings of left-out
 Finished = TypeVar("Finished")
-CountedCases = tuple[Challenge, list[CaseResult], list[Finding]]
+CountedCases = tuple[Challenge, ScoredCases, list[Finding]]
 
 
 def score_submission(
@@ -113,13 +113,13 @@ def _count_submission(
     outcomes = yield replace(work, budget=BUDGET, spent=partial(_spent, seconds=seconds))
     outcomes = _until_too_slow(outcomes, len(cases.inputs), seconds)
     raise_faults(challenge, received, outcomes)
-    results = [outcome.result for outcome in outcomes if outcome.result is not None]
+    scored = ScoredCases.joined([outcome.scored for outcome in outcomes if outcome.scored is not None])
     warnings = [finding for outcome in outcomes for finding in outcome.warnings]
     seen = _seen_in(outcomes)
     of_reference = _of_reference(only_nuclei([outcome.reference_share for outcome in outcomes], "reference"))
     of_submission = only_nuclei([case.alone for case in seen], "submission")
     of_all = [*own_duplicates(challenge, seen), *of_reference, *of_submission]
-    return cases.challenge, results, [*received.findings, *warnings, *of_all]
+    return cases.challenge, scored, [*received.findings, *warnings, *of_all]
 
 
 def score_cases(
@@ -131,27 +131,30 @@ def score_cases(
     matched = iter(_match_read(challenge, [sides for sides in read if isinstance(sides, _ReadSides)]))
     outcomes = [sides if isinstance(sides, CaseOutcome) else next(matched) for sides in read]
     measured = iter(_measure_read(challenge, [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]))
-    done = [outcome if isinstance(outcome, CaseOutcome) else next(measured) for outcome in outcomes]
-    return [*done[:-1], *(replace(last, seconds=seconds_of(str(files.path)) - before) for last in done[-1:])]
+    done = [(outcome, None) if isinstance(outcome, CaseOutcome) else next(measured) for outcome in outcomes]
+    results = [result for _, result in done if result is not None]
+    scored = ScoredCases(challenge, results) if len(results) == len(done) else None
+    last = replace(done[-1][0], scored=scored, seconds=seconds_of(str(files.path)) - before)
+    return [*(outcome for outcome, _ in done[:-1]), last]
 
 
-def _measure_read(challenge: Challenge, cases: Sequence[ReadCase]) -> list[CaseOutcome]:
+def _measure_read(challenge: Challenge, cases: Sequence[ReadCase]) -> list[tuple[CaseOutcome, CaseResult | None]]:
     """Measure some cases together; if that fails, each by itself, so that what is reported depends on no other case."""
     try:
         results = measure_cases(challenge, [read.matched for read in cases])
     except InputFault as error:
         if len(cases) == 1:
-            return [CaseOutcome(prediction_faults=error.findings)]
+            return [(CaseOutcome(prediction_faults=error.findings), None)]
         return [outcome for read in cases for outcome in _measure_read(challenge, [read])]
-    return [
+    outcomes = [
         CaseOutcome(
-            result,
             warnings=read.warnings,
             seen=read.seen,
             reference_share=share_of_only_nucleus(read.matched.reference.instances),
         )
-        for result, read in zip(results, cases, strict=True)
+        for read in cases
     ]
+    return list(zip(outcomes, results, strict=True))
 
 
 def _match_read(challenge: Challenge, cases: Sequence[_ReadSides]) -> list[ReadCase | CaseOutcome]:
@@ -276,17 +279,21 @@ class CaseInput:
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """What a worker sends back about a case: its result or faults, warnings, and counts for the whole submission.
+    """What a worker sends back about a case: faults or warnings, and counts for the whole submission.
 
-    seconds  processor time of its files, or of the files of all cases that were worked on before it together
     reference_share  share of the image that its only reference nucleus covers; 0 if there are several or none
+
+    The last of the cases that were worked on together has what all of these come to:
+
+    scored   their counts, if no case has a fault
+    seconds  processor time of their files
     """
 
-    result: CaseResult | None = None
     reference_faults: tuple[Finding, ...] = ()
     prediction_faults: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
     seen: SeenNuclei | None = None
+    scored: ScoredCases | None = None
     seconds: float = 0.0
     reference_share: float = 0.0
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from functools import reduce
-from itertools import chain, islice, repeat
+from itertools import chain, islice, pairwise, repeat
 from operator import getitem
 from typing import Annotated, Any, Literal, cast, get_args
 
@@ -33,6 +33,7 @@ from nuclei_metrics.metrics.counts import KINDS
 from nuclei_metrics.metrics.every_nucleus import coverage_curve
 from nuclei_metrics.model import (
     WORST_GROUP,
+    Case,
     CaseResult,
     Float64,
     Int32,
@@ -282,13 +283,17 @@ def as_json(document: Mapping[str, Any], *, lines: Sequence[str] = ()) -> str:
       }
     }
     """
-    options = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
-    of_lines = {
-        name: {key: orjson.Fragment(orjson.dumps(entry, option=options)) for key, entry in document[name].items()}
-        for name in lines
-    }
-    options |= orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    of_lines = {name: {key: _as_line(entry) for key, entry in document[name].items()} for name in lines}
+    options = _JSON_OPTIONS | orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     return orjson.dumps({**document, **of_lines}, option=options).decode()
+
+
+_JSON_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+
+
+def _as_line(entry: Any) -> orjson.Fragment:
+    """Write an entry of a table as one line, unless it is written."""
+    return orjson.Fragment(entry if isinstance(entry, bytes) else orjson.dumps(entry, option=_JSON_OPTIONS))
 
 
 # --- details.json -----------------------------------------------------------------------------------------------------
@@ -302,9 +307,29 @@ def _columns_of(record: RasterisationReport) -> dict[str, Any]:
 COVERAGES = tuple(round(0.05 * step, 2) for step in range(1, 21))
 
 
+def case_entries(challenge: Challenge, cases: Sequence[CaseResult], units: Mapping[str, UnitScores]) -> list[bytes]:
+    """Write the entry of each case in details.json. ``units``: the cases, by the name of the matching rule."""
+    measures = challenge.metrics.measures
+    rules = {
+        rule: _unit_entries(scored, np.arange(len(cases)), paired=rule != COUNTED, measures=measures)
+        for rule, scored in units.items()
+    }
+    entries = (
+        {
+            "group": result.case.group,
+            "submitted": not result.missing,
+            "ignored_predictions": result.ignored_predictions,
+            "rasterisation": None if result.rasterisation is None else _columns_of(result.rasterisation),
+            "rules": {rule: next(of_rule) for rule, of_rule in rules.items()},
+        }
+        for result in cases
+    )
+    return [orjson.dumps(entry, option=_JSON_OPTIONS) for entry in entries]
+
+
 def details_document(
     challenge: Challenge,
-    cases: Sequence[CaseResult],
+    cases: Mapping[Case, bytes],
     units: Mapping[str, Mapping[str, UnitScores]],
     scores: Mapping[str, Sequence[MetricScores]],
     findings: Sequence[Finding],
@@ -313,36 +338,31 @@ def details_document(
 
     A patient with a single case has the scores of that case. ``expanded_details`` makes nested tables of it.
 
-    units   ``units[rule]["cases" | "groups" | "pooled" | "strata"]``
+    cases   what is written of each case
+    units   ``units[rule]["groups" | "pooled" | "strata"]``
     scores  as in metrics.json; from here come the numbers of units that were excluded from a mean, or penalised
     """
     members: dict[str, list[str]] = {}
-    for result in cases:
-        members.setdefault(result.case.group, []).append(result.case.name)
+    for case in cases:
+        members.setdefault(case.group, []).append(case.name)
     rules: dict[str, dict[str, Any]] = {}  # by kind and name of the unit
     for rule, kinds in units.items():
-        for kind, scored in kinds.items():
-            measures = challenge.metrics.measures if kind == "cases" else None
-            for name, entry in _unit_entries(scored, paired=rule != COUNTED, measures=measures).items():
-                _put(rules, (kind, name, rule), entry)
+        for kind in [kind for kind in kinds if kind != "cases"]:
+            scored = kinds[kind]
+            rows = [row for row, name in enumerate(scored.names) if kind != "groups" or len(members[name]) > 1]
+            for row, entry in zip(
+                rows, _unit_entries(scored, np.array(rows, np.int64), paired=rule != COUNTED), strict=True
+            ):
+                _put(rules, (kind, scored.names[row], rule), entry)
     document = {
         "challenge": {**identity(challenge), "rules": challenge.model_dump(mode="json", exclude={"cases"})},
         "software": {**software(), **({"unconfined": missing} if (missing := missing_here()) else {})},
         "classes": ["none", *challenge.class_names],
         "findings": render_findings(findings),
-        "cases": {
-            result.case.name: {
-                "group": result.case.group,
-                "submitted": not result.missing,
-                "ignored_predictions": result.ignored_predictions,
-                "rasterisation": None if result.rasterisation is None else _columns_of(result.rasterisation),
-                "rules": rules["cases"][result.case.name],
-            }
-            for result in cases
-        },
+        "cases": {case.name: entry for case, entry in cases.items()},
         "groups": {
-            group: {"cases": sorted(members[group])} | ({"rules": of_rules} if len(members[group]) > 1 else {})
-            for group, of_rules in rules["groups"].items()
+            group: {"cases": sorted(names)} | ({"rules": rules["groups"][group]} if len(names) > 1 else {})
+            for group, names in members.items()
         },
         "score_paths": {rule: [".".join(path) for path in kinds["pooled"].scores] for rule, kinds in units.items()},
         "pooled": {"rules": rules["pooled"]["all"]},
@@ -380,20 +400,18 @@ def coverage_curves(challenge: Challenge, units: Mapping[str, Mapping[str, UnitS
 
 
 def _unit_entries(
-    of_kind: UnitScores, *, paired: bool, measures: Sequence[str] | None = None
-) -> dict[str, dict[str, Any]]:
-    """Counts, scores and undefined values of all units of a kind, by their names.
+    of_kind: UnitScores, rows: Int64, *, paired: bool, measures: Sequence[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield counts, scores and undefined values of some units of a kind.
 
     paired    False: nuclei of both sides were counted only, class by class
     measures  of matched pairs, which objects.csv has: then everything else that adds up is reported, too, so that
-              pooled
-              scores of any of these units can be computed again
+              pooled scores of any of these units can be computed again
     """
-    entries = {}
     units = of_kind.units
     shown = ("cases", "missing", "empty", "confusion", *(measures or ()))
-    more = {} if measures is None else {name: units.sum(name) for name in units.table.sums if name not in shown}
-    confusion, cases, missing = (units.sum(name) for name in ("confusion", "cases", "missing"))
+    more = {} if measures is None else {name: units.sum(name)[rows] for name in units.table.sums if name not in shown}
+    confusion, cases, missing = (units.sum(name)[rows] for name in ("confusion", "cases", "missing"))
     if paired:
         counts = {
             "true_positives": confusion[:, 1:, 1:].sum(axis=(1, 2)).tolist(),
@@ -402,25 +420,25 @@ def _unit_entries(
             "confusion_matrix": confusion.tolist(),
         }
     else:
-        counts = {side: units.sum(f"count_{side}").tolist() for side in ("reference", "prediction")}
+        counts = {side: units.sum(f"count_{side}")[rows].tolist() for side in ("reference", "prediction")}
     counts = {"cases": cases.tolist(), "missing_cases": missing.tolist(), **counts}
-    has_sums = np.zeros(len(of_kind.names), np.bool_)
+    has_sums = np.zeros(len(rows), np.bool_)
     for values in more.values():
         has_sums |= values.reshape(len(values), -1).any(axis=1)
-    scores = list(of_kind.scores.values())
-    reasons = np.stack([of_metric.reason for of_metric in scores], axis=1) if scores else None
-    columns = [rounded_list(np.where(of_metric.reason == 0, of_metric.value, 0.0)) for of_metric in scores]
-    for index, name in enumerate(of_kind.names):
-        row: list[float | None] = [column[index] for column in columns]
-        undefined: dict[str, list[int]] = {}
-        for place in np.flatnonzero(reasons[index]).tolist() if reasons is not None else ():
-            row[place] = None
-            undefined.setdefault(UNDEFINED_REASONS[scores[place].reason[index] - 1], []).append(place)
+    sums = {name: values.tolist() for name, values in more.items()}
+    columns: list[list[float | None]] = []
+    undefined: list[dict[str, list[int]]] = [{} for _ in rows]
+    for place, scores in enumerate(of_kind.scores.values()):
+        reason = scores.reason[rows]
+        columns.append([*rounded_list(np.where(reason == 0, scores.value[rows], 0.0))])
+        for index in np.flatnonzero(reason).tolist():
+            columns[place][index] = None
+            undefined[index].setdefault(UNDEFINED_REASONS[reason[index] - 1], []).append(place)
+    for index, reasons in enumerate(undefined):
         of_unit: dict[str, Any] = {key: of_all[index] for key, of_all in counts.items()}
         if has_sums[index]:
-            of_unit["sums"] = {key: values[index].tolist() for key, values in more.items()}
-        entries[name] = {"counts": of_unit, "scores": row, "undefined": undefined}
-    return entries
+            of_unit["sums"] = {key: values[index] for key, values in sums.items()}
+        yield {"counts": of_unit, "scores": [column[index] for column in columns], "undefined": reasons}
 
 
 def expanded_details(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -782,21 +800,20 @@ OBJECTS_AT_ONCE, OBJECTS_TOGETHER = 1 << 16, 1 << 13  # rows, and nuclei of seve
 OUTCOMES = ("matched", "missed", "spurious")
 
 
-def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measures: Sequence[str]) -> str:
-    """The object table as CSV: one row per matched, missed and spurious nucleus, under every matching rule.
+def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measures: Sequence[str]) -> list[str]:
+    """The object table as CSV, in parts: the header, then the rows of each case.
 
-    Rows: cases as in ``results``, then rules, then matched, missed and false positives. After ``measures`` and
-    shapes, the last columns state why a nucleus is not matched (docs/results.md). Cells without a value are
-    empty: points have no area, and what has no pixels has no IoU, Dice and Hausdorff distance. Ids come from
-    untrusted files: ``cell_texts``.
+    A row for each matched, missed and spurious nucleus, under every matching rule. Rows: rules, then matched, missed
+    and false positives. After ``measures`` and shapes, the last columns state why a nucleus is not matched
+    (docs/results.md). Cells without a value are empty: points have no area, and what has no pixels has no IoU, Dice and
+    Hausdorff distance. Ids come from untrusted files: ``cell_texts``.
     """
     shapes = list(dict.fromkeys(name for result in results for name in result.reference.shapes))
     of_sides = [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
-    lines = [",".join((*OBJECT_COLUMNS, *measures, *of_sides, *NEAREST_COLUMNS))]
+    header = ",".join((*OBJECT_COLUMNS, *measures, *of_sides, *NEAREST_COLUMNS))
     names = np.array(["", *class_names], object)
-    for together in _alike(results):
-        lines += _object_lines(together, names, measures, shapes)
-    return "\n".join((*lines, ""))
+    rows = [text for together in _alike(results) for text in _object_rows(together, names, measures, shapes)]
+    return [f"{header}\n", *rows]
 
 
 def _alike(results: Sequence[CaseResult]) -> Iterator[list[CaseResult]]:
@@ -859,10 +876,10 @@ def _join_lists(lists: Sequence[ObjectList], first_other: Int64) -> ObjectList:
     return ObjectList(**columns, nearest=np.concatenate(nearest), shapes=shapes, kinds=kinds)
 
 
-def _object_lines(
+def _object_rows(
     results: Sequence[CaseResult], names: npt.NDArray[Any], measures: Sequence[str], shapes: Sequence[str]
 ) -> list[str]:
-    """Return the lines of objects.csv of cases that have the same columns."""
+    """Return the rows of each case in objects.csv; the cases have the same columns."""
     joined, case = (results[0], None) if len(results) == 1 else _join_results(results)
     texts = [_side_texts(side, names) for side in (joined.reference, joined.prediction)]
     labels = [[cell_text(result.case.name), cell_text(result.case.group)] for result in results]
@@ -879,10 +896,12 @@ def _object_lines(
             lines += map(",".join, zip(first, *columns, strict=False))
             if of_case is not None:
                 places.append((of_case * len(joined.matches) + number) * len(OUTCOMES) + outcome)
-    if not places:
-        return lines
-    order = np.argsort(np.concatenate(places), kind="stable")
-    return [lines[index] for index in order.tolist()]
+    if case is None:
+        return ["\n".join([*lines, ""])]
+    place = np.concatenate([*places, np.empty(0, np.int64)])
+    ordered = [lines[index] for index in np.argsort(place, kind="stable").tolist()]
+    ends = np.cumsum(np.bincount(place // (len(joined.matches) * len(OUTCOMES)), minlength=len(results))).tolist()
+    return ["\n".join([*ordered[first:end], ""]) for first, end in pairwise([0, *ends])]
 
 
 Cells = Iterable[str]

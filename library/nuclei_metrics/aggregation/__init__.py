@@ -4,4 +4,14 @@ In: counts of each case, scores of each unit. Out: sums, means, what is penalise
 what compares teams; of the engine it knows the model alone.
 """
 
-from nuclei_metrics.aggregation.units import Bootstrap, Column, bootstrap, mean_of_units, penalise, stack_cases, unite
+from nuclei_metrics.aggregation.units import (
+    Bootstrap,
+    Column,
+    bootstrap,
+    join_scores,
+    join_tables,
+    mean_of_units,
+    penalise,
+    stack_cases,
+    unite,
+)

@@ -6,8 +6,8 @@ The cases under one matching rule are one table; a unit (case, group, data set) 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
@@ -34,6 +34,7 @@ from nuclei_metrics.model.counts import (
 )
 
 Scalar = TypeVar("Scalar", bound=np.generic)
+Joined = TypeVar("Joined", PairSamples, PredictionSamples)
 
 
 def stack_cases(
@@ -69,6 +70,36 @@ def stack_cases(
         pairs=pairs,
         predictions=_stack_predictions(counts, shared),
     )
+
+
+def join_tables(tables: Sequence[CaseTable], rows: Int64) -> CaseTable:
+    """Join tables of different cases: row k is row ``rows[k]`` of all tables, one below the other."""
+    place, first = np.argsort(rows), np.cumsum([0, *map(len, tables)]).tolist()
+
+    def in_order(samples: Sequence[Joined]) -> Joined:
+        case = np.concatenate([place[one.case + at] for one, at in zip(samples, first, strict=False)])
+        order = np.argsort(case, kind="stable")
+        # Without pairs it is not known whether pairs have class probabilities.
+        known = [one for one in samples if len(one.case) or isinstance(one, PredictionSamples)] or samples
+        columns = {column.name: [getattr(one, column.name) for one in known] for column in fields(samples[0])}
+        joined = {name: _rows_of(parts, order) for name, parts in columns.items() if name != "case"}
+        return type(samples[0])(case=case[order], **joined)
+
+    return CaseTable(
+        sums=_rows_of([table.sums for table in tables], rows),
+        largest=_rows_of([table.largest for table in tables], rows),
+        area_mm2=_rows_of([table.area_mm2 for table in tables], rows),
+        pairs=in_order([table.pairs for table in tables]),
+        predictions=in_order([table.predictions for table in tables]),
+    )
+
+
+def _rows_of(parts: Sequence[Any], rows: Int64) -> Any:
+    """Join arrays, or tables of them, and choose rows; None if one is not known."""
+    if isinstance(parts[0], Mapping):
+        return {name: _rows_of([part[name] for part in parts], rows) for name in parts[0]}
+    joined = _joined_if_known(parts)
+    return None if joined is None else joined[rows]
 
 
 def is_empty(counts: MatchCounts) -> bool:
@@ -153,10 +184,16 @@ class PenalisedScores:
     penalised: Bool
     scores: Scores
 
-    def part(self, units: slice) -> PenalisedScores:
-        """Cut the scores down to some of the units."""
-        scores = Scores(self.scores.value[units], self.scores.reason[units])
-        return PenalisedScores(self.value[units], self.penalised[units], scores)
+    def part(self, units: slice | Int64) -> PenalisedScores:
+        """Return the scores of some of the units."""
+        return join_scores([self], units)
+
+
+def join_scores(parts: Sequence[PenalisedScores], units: slice | Int64) -> PenalisedScores:
+    """Join scores of one metric of different units, and choose units of all."""
+    columns = ((one.value, one.penalised, one.scores.value, one.scores.reason) for one in parts)
+    value, penalised, before, reason = (np.concatenate(column)[units] for column in zip(*columns, strict=True))
+    return PenalisedScores(value, penalised, Scores(before, reason))
 
 
 def penalise(
