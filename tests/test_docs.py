@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from documents import DOCUMENTS
 from notebook import executed_notebook
 from processes import run_in_group
 from pydantic import BaseModel
@@ -103,18 +104,12 @@ def test_the_site_builds_and_every_link_leads_somewhere(tmp_path: Path) -> None:
     assert 'href="metrics.html#readings-of-ap-and-map"' in page
 
 
-def test_what_explain_all_writes_and_prints_is_what_lies_in_docs(tmp_path, pytestconfig, capsys):
-    assert run(["explain", "--all", str(tmp_path)]) == 0
-    capsys.readouterr()
-    assert run(["explain", "--all"]) == 0
-    printed = capsys.readouterr().out
-    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
-    assert sorted(written) == ["findings.md", "metrics.md", "presets.md"]
-    for name, text in written.items():
-        if pytestconfig.getoption("--renew-golden"):
-            (ROOT / "docs" / name).write_text(text)
-        assert text_of(f"docs/{name}") == text
-    assert printed == "\n".join(written[name] for name in sorted(written))
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_what_is_written_from_the_program_is_what_lies_in_docs(name: str, pytestconfig: pytest.Config) -> None:
+    text = DOCUMENTS[name]()
+    if pytestconfig.getoption("--renew-golden"):
+        (ROOT / "docs" / name).write_text(text)
+    assert text_of(f"docs/{name}") == text
 
 
 def test_the_notebook_is_the_page_on_python_and_what_its_code_gives(tmp_path, monkeypatch, pytestconfig):

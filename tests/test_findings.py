@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from documents import codes_document
 from every_format import write_files
 from findings import Bench
 from formats.annotation_xml import aperio, layer, region
@@ -29,7 +30,6 @@ from evaluation.findings import (
     FILE,
     Finding,
     catalogue,
-    codes_document,
     entry,
     fault,
     render,

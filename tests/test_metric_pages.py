@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from documents import metrics_document
 from pictures import score_pictures
 from situations import WHAT_WHEN, says
 
@@ -18,7 +19,6 @@ from evaluation.findings.metric_pages import (
     anchor,
     definitions,
     docstring,
-    document,
     example_text,
     known_words,
     metrics_by_page,
@@ -42,14 +42,14 @@ PAGES = list(metrics_by_page())
 
 def test_the_document_has_a_section_for_each_page() -> None:
     """That docs/metrics.md is this document, test_docs.py says."""
-    assert re.findall(r"^### (\w+\.\S+)$", document(), re.MULTILINE) == PAGES
+    assert re.findall(r"^### (\w+\.\S+)$", metrics_document(), re.MULTILINE) == PAGES
     assert [page for family in FAMILIES for page in pages_of(family)] == list(metrics_by_page())
-    in_tables = re.findall(r"\[([\w.]+)\]\(#(\w+)\)(?:, | \|)(?=.*(?:yes|no) \|$)", document(), re.MULTILINE)
+    in_tables = re.findall(r"\[([\w.]+)\]\(#(\w+)\)(?:, | \|)(?=.*(?:yes|no) \|$)", metrics_document(), re.MULTILINE)
     assert sorted(to for _, to in in_tables) == sorted(anchor(page) for page in PAGES)
 
 
 def test_a_definition_that_many_pages_share_is_given_once_with_all_of_its_paths() -> None:
-    text = document()
+    text = metrics_document()
     assert text.count("every nucleus weighs the same") == 1
     assert "`segmentation.<measure>_class_mean`: Mean of the class means" in text
 

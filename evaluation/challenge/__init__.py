@@ -15,7 +15,6 @@ from evaluation.challenge.documents import (
     is_safe_name,
     preset_names,
     preset_text,
-    presets_document,
     read_cases,
 )
 from evaluation.challenge.formats import FORMATS, FormatRules, RuleFault, Rules, format_rules

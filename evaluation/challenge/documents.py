@@ -45,14 +45,6 @@ def preset_text(name: str) -> str:
     return resources.files("evaluation.challenge.presets").joinpath(f"{name}.toml").read_text("utf-8")
 
 
-def presets_document() -> str:
-    """docs/presets.md: the overview, then of each preset what was published, what it resolves to and what differs."""
-    folder = resources.files("evaluation.challenge.presets")
-    pages = [folder.joinpath(f"{name}.md").read_text("utf-8").strip() for name in preset_names()]
-    sections = [re.sub(r"^(#+ )", r"#\1", page, flags=re.MULTILINE) for page in pages]
-    return "\n\n".join([folder.joinpath("overview.md").read_text("utf-8").strip(), *sections]) + "\n"
-
-
 def read_rules(path: Path) -> dict[str, Any]:
     """challenge.toml as a document, its preset merged in."""
     with suppress(PermissionError):  # reading says so

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evaluation.commands import options, screen
-from evaluation.findings import catalogue, code_index, code_page, codes_document, counted, did_you_mean, fault
+from evaluation.findings import catalogue, code_index, code_page, counted, did_you_mean, fault
 from evaluation.findings.errors import ChallengeBroken, ReferenceBroken, WrongUsage
 
 if TYPE_CHECKING:
@@ -313,7 +313,6 @@ SUBMITTED = (
     *("predictions.json", "polygons_json", "points_json", "geojson", "geojson_points", "coco_json", "hovernet_json"),
     *("cellvit_json", "labelme_json", "midog_json", "points_csv", "nucls_csv", "rle_csv", "counts_csv"),
 )
-PRINTED = "-"
 
 
 @click.command()
@@ -325,21 +324,11 @@ PRINTED = "-"
     metavar="NAME",
     help="Print the JSON Schema of a result (metrics.json, …) or of a submitted file (polygons_json, …).",
 )
-@click.option(
-    "--all",
-    "folder",
-    is_flag=False,
-    flag_value=PRINTED,
-    metavar="[DIR]",
-    help="Print all pages, or write findings.md, metrics.md and presets.md into DIR.",
-)
 @options.path_option("--results", "Results of a submission (with --case and --at), or a leaderboard (with --team).")
 @click.option("--case", metavar="NAME", help="Case of the nucleus.")
 @click.option("--at", metavar="ROW,COLUMN|ID", help="Nucleus to explain: why is it not matched?")
 @click.option("--team", metavar="NAME", help="Team to explain: columns in which it is behind other teams.")
-def explain(
-    word: str | None, preset: str | None, schema: str | None, folder: str | None, results: Path | None, **of: str | None
-) -> None:
+def explain(word: str | None, preset: str | None, schema: str | None, results: Path | None, **of: str | None) -> None:
     """Explain the CODE in the square brackets of a message, or the metric at a PATH of metrics.json.
 
     A WORD is the name of a metric in papers (mAP, AJI, HD95), a rule or a key of challenge.toml, in any case.
@@ -351,7 +340,7 @@ def explain(
     """
     surplus = preset if word != "presets" else None
     is_of_result = results is not None or any(of.values())
-    if schema is not None or folder is not None or is_of_result:
+    if schema is not None or is_of_result:
         surplus = word
     if surplus is not None:
         raise click.UsageError(f"Got unexpected extra argument ({surplus})")
@@ -359,10 +348,6 @@ def explain(
         screen.show_lines(_reasons(results, **of))
     elif schema is not None:
         click.echo(_schema_text(schema), nl=False)
-    elif folder == PRINTED:
-        click.echo("\n".join(documents().values()), nl=False)
-    elif folder is not None:
-        _write_documents(Path(folder))
     elif word == "presets":
         click.echo(_presets_text(preset), nl=False)
     else:
@@ -419,22 +404,6 @@ def _finding_text(word: str | None) -> str:
     keys = metric_pages.general_path(wanted.split("."))
     suggestion = did_you_mean(".".join(key for key in keys if not key.startswith("<")), known)
     raise WrongUsage(fault("unknown-code", "explain", fix=suggestion, name=wanted))
-
-
-def documents() -> dict[str, str]:
-    """The files of docs/ that are written by the program, by name."""
-    from evaluation.challenge import presets_document
-    from evaluation.findings import metric_pages
-
-    return {"findings.md": codes_document(), "metrics.md": metric_pages.document(), "presets.md": presets_document()}
-
-
-def _write_documents(folder: Path) -> None:
-    with options.writing_to(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in documents().items():
-            (folder / name).write_bytes(text.encode())
-    screen.show_written(folder, *documents())
 
 
 def _presets_text(name: str | None) -> str:

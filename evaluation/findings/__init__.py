@@ -455,7 +455,7 @@ def catalogue() -> dict[str, _CodePage]:
     return {code: _CodePage(**{key: _on_one_line(entry(code).get(key, "error")) for key in keys}) for code in texts()}
 
 
-def _codes_by_part() -> dict[str, list[str]]:
+def codes_by_part() -> dict[str, list[str]]:
     parts: dict[str, list[str]] = {}
     for code, page in catalogue().items():
         parts.setdefault(page.part, []).append(code)
@@ -479,35 +479,5 @@ def code_index() -> str:
     width = max(map(len, catalogue())) + 2
     return "\n\n".join(
         "\n".join([part, *(f"  {code:{width}}{catalogue()[code].title}" for code in codes)])
-        for part, codes in _codes_by_part().items()
+        for part, codes in codes_by_part().items()
     )
-
-
-def codes_document() -> str:
-    """docs/findings.md: a section for each code, by part of the catalogue, errors before warnings."""
-    sections = [
-        "# Messages",
-        "A message reads `[code] where: found; expected. Fix.` Identical messages are combined into one line with "
-        "up to three places and a count. Errors stop scoring until they are corrected; after a warning, scoring "
-        "continues. `evaluation explain CODE` prints a section, and what to do.",
-    ]
-    for part, codes in _codes_by_part().items():
-        sections.append(f"## {_markdown_text(part)}")
-        for code in sorted(codes, key=lambda code: (catalogue()[code].severity, code)):
-            page = catalogue()[code]
-            warning = " (warning)" if page.severity == "warning" else ""
-            sections += [
-                f"### `{code}`",
-                f"**{_markdown_text(page.title)}**{warning}. {_markdown_text(page.why)}",
-                f"```text\n{page.example}\n```",
-            ]
-    return "\n\n".join(sections) + "\n"
-
-
-def _markdown_text(text: str) -> str:
-    """Plain text for Markdown, where '<', '*' and '__' would vanish.
-
-    >>> _markdown_text("'<!DOCTYPE …>', '*.mat' and __MACOSX")
-    "'\\\\<!DOCTYPE …>', '\\\\*.mat' and \\\\_\\\\_MACOSX"
-    """
-    return re.sub(r"[<*|]|(?<!\w)__", lambda match: "".join(f"\\{character}" for character in match[0]), text)

@@ -18,7 +18,7 @@ from typing import Any
 from nuclei_metrics.metrics import METRIC_FAMILIES
 from nuclei_metrics.metrics.metric import Effect, Metric
 from nuclei_metrics.model import AGGREGATIONS, OF_STRATA, UNDEFINED_REASONS, WORST_GROUP
-from nuclei_metrics.papers import pages_of_word, plain_word, readings, readings_of, table_text
+from nuclei_metrics.papers import pages_of_word, plain_word, readings, readings_of
 
 DOCUMENT = "docs/metrics.md"
 EFFECTS: Mapping[Effect, str] = {
@@ -26,16 +26,6 @@ EFFECTS: Mapping[Effect, str] = {
     "none": "change nothing",
     "either": "may make it worse or better",
 }
-EFFECT_WORDS: Mapping[Effect, str] = {"worse": "worse", "none": "same", "either": "either"}
-PROPERTIES_HEAD = """\
-| metric | range | better | both empty | no prediction | no reference | no match | + FN | + FP | symmetric | points |
-|---|---|---|---|---|---|---|---|---|---|---|"""
-LONG = 60  # letters of a paragraph that is not repeated
-_EMPTY = r'"(?:no-instances|no-reference|no-prediction)"'
-IN_TABLE = re.compile(  # values of empty sides
-    rf'(?:0 if one side is empty; undefined|Undefined) {_EMPTY}(?:[^.";(]|{_EMPTY}|"points-only"|\([^)]*\))*\.'
-    r"|Undefined if nothing matched\."
-)
 BETTER = {"higher": "higher", "lower": "lower", "one": "nearer to 1"}
 PIXEL_WISE = ("overlap.dice1", "partition.adapted_rand", "partition.variation_of_information")
 SIDES = ("both sides empty", "prediction empty", "reference empty", "nothing matched")
@@ -127,14 +117,14 @@ SECTION = re.compile(
 )
 
 
-def _page_text(file: str) -> str:
+def page_text(file: str) -> str:
     return resources.files("evaluation.findings").joinpath("pages", f"{file}.md").read_text("utf-8")
 
 
 @cache
 def words_of(family: str) -> tuple[str, str, Mapping[str, _PageSection]]:
     """The title of a family, what all of its pages say, and the section of each page."""
-    head, *sections = _page_text(family).split("\n## ")
+    head, *sections = page_text(family).split("\n## ")
     title, _, text = head.removeprefix(f"# {family}: ").partition("\n\n")
     pages = (section.partition("\n") for section in sections)
     return title, text.strip(), {page: _section_of(content) for page, _, content in pages}
@@ -163,7 +153,7 @@ def section(page: str) -> _PageSection:
 @cache
 def sources() -> Mapping[str, str]:
     """The literature, by the names that sections call it by."""
-    return dict(re.findall(r"^- ([^:]+): (.+)$", _page_text("sources"), re.MULTILINE))
+    return dict(re.findall(r"^- ([^:]+): (.+)$", page_text("sources"), re.MULTILINE))
 
 
 def docstring(metric: Metric) -> str:
@@ -240,97 +230,6 @@ def known_words() -> list[str]:
     return [*METRIC_FAMILIES, *dict.fromkeys([*of_pages, *of_papers])]
 
 
-def document() -> str:
-    """Return docs/metrics.md: overview, names in papers, and of each family its definitions and a table of properties.
-
-    A worked example and the rest of the properties are on the page that ``evaluation explain`` prints.
-    """
-    names = re.sub(r"(?m)^(\|.*) \|[^|\n]*\|$", r"\1 |", table_text().strip())  # calls: in the library's README
-    parts = [_page_text("overview").strip(), names]
-    for family in METRIC_FAMILIES:
-        title, text, _ = words_of(family)
-        shared = _shared_definitions(family)
-        parts += [f"## {family}: {title[0].lower()}{title[1:]}", text]
-        parts += [f"- {', '.join(paths)}: {' '.join(definition.split())}" for definition, paths in shared.items()]
-        parts.append(_table_of_properties(family))
-        cited = dict.fromkeys(source for page in pages_of(family) for source in section(page).sources)
-        parts.append(f"Sources: {', '.join(cited)}.")
-        seen: dict[str, str] = {}
-        for page in pages_of(family):
-            parts += [f"### {page}", *_new_paragraphs(page, definitions(page, without=shared), seen)]
-    return "\n\n".join([*parts, _page_text("sources").strip().replace("# Sources", "## Sources")]) + "\n"
-
-
-def _shared_definitions(family: str) -> dict[str, list[str]]:
-    """Return the definitions that many pages of a family have, with their paths, in which the page is a placeholder."""
-    found: dict[str, list[str]] = {}
-    pages: dict[str, set[str]] = {}
-    for page in pages_of(family):
-        for metric in metrics_by_page()[page]:
-            text = _definition(metric)
-            found.setdefault(text, []).append(f"`{_general_name(metric)}`")
-            pages.setdefault(text, set()).add(page)
-    return {text: list(dict.fromkeys(paths)) for text, paths in found.items() if len(pages[text]) > 3}
-
-
-def _new_paragraphs(page: str, text: str, seen: dict[str, str]) -> list[str]:
-    """Return the paragraphs of a page without what is on earlier pages (but a link) or in its row of the table."""
-    new, earlier = list[str](), dict[str, None]()
-    for part in text.split("\n\n"):
-        paragraph = " ".join(IN_TABLE.sub("", " ".join(part.split())).split())
-        if not paragraph:
-            continue
-        if seen.setdefault(paragraph, page) == page or len(paragraph) < LONG:
-            new.append(paragraph)
-        else:
-            earlier[seen[paragraph]] = None
-    return [*new, *(f"See [{_short(other)}](#{anchor(other)})." for other in earlier)]
-
-
-def _general_name(metric: Metric) -> str:
-    """Return the path of a metric with a placeholder for what its page measures.
-
-    >>> _general_name(METRIC_FAMILIES["segmentation"][0])
-    'segmentation.<measure>'
-    """
-    return ".".join(metric.path).replace(metric.page.rpartition(".")[2], "<measure>")
-
-
-def _table_of_properties(family: str) -> str:
-    """Return a row for each set of properties in a family: range, values of empty sides, effect of errors."""
-    rows: dict[tuple[str, ...], list[str]] = {}
-    for page in pages_of(family):
-        rows.setdefault(_row_of_properties(metrics_by_page()[page]), []).append(page)
-    lines = [
-        f"| {', '.join(f'[{_short(page)}](#{anchor(page)})' for page in of)} | {' | '.join(row)} |"
-        for row, of in rows.items()
-    ]
-    return "\n".join([PROPERTIES_HEAD, *lines])
-
-
-def _short(page: str) -> str:
-    return page.partition(".")[2]
-
-
-def _row_of_properties(metrics: Sequence[Metric]) -> tuple[str, ...]:
-    first = metrics[0]
-    sides = (
-        "formula" if value is None else "–" if value in UNDEFINED_REASONS else str(value)
-        for value in astuple(first.empty)
-    )
-    symmetric = {metric.symmetric for metric in metrics}
-    unit = f" {first.unit}" if first.unit else ""
-    return (
-        f"{_bound(first.lowest)} to {first.limit or _bound(first.highest)}{unit}",
-        f"{BETTER[first.better]}",
-        *sides,
-        EFFECT_WORDS[first.missed],
-        EFFECT_WORDS[first.spurious],
-        "partly" if len(symmetric) == 2 else "yes" if first.symmetric else "no",
-        "no" if first.outlines else "yes",
-    )
-
-
 def anchor(heading: str) -> str:
     """The anchor that GitHub and GitLab give a heading.
 
@@ -345,16 +244,16 @@ def definitions(page: str, without: Container[str] = ()) -> str:
     words, metrics = section(page).words, metrics_by_page()[page]
     paths: dict[str, list[str]] = {}
     for metric in metrics:
-        if _definition(metric) not in without:
-            paths.setdefault(_definition(metric), []).append(f"`{'.'.join(metric.path)}`")
-    if words and len(paths) == 1 and len({_definition(metric) for metric in metrics}) == 1:
+        if definition(metric) not in without:
+            paths.setdefault(definition(metric), []).append(f"`{'.'.join(metric.path)}`")
+    if words and len(paths) == 1 and len({definition(metric) for metric in metrics}) == 1:
         paths = {words: next(iter(paths.values()))}
         words = ""
     parts = [text if names == [f"`{page}`"] else f"{', '.join(names)}\n\n{text}" for text, names in paths.items()]
     return "\n\n".join([words, *parts] if words else parts)
 
 
-def _definition(metric: Metric) -> str:
+def definition(metric: Metric) -> str:
     return docstring(metric).replace("``", "`")
 
 
@@ -386,7 +285,7 @@ def properties(metrics: Sequence[Metric]) -> Mapping[str, str]:
     if 0 < len(same) < len(metrics):
         swap = f"changes nothing in {', '.join(same)}, but changes the others"
     return {
-        "range": f"{_bound(first.lowest)} to {first.limit or _bound(first.highest)}",
+        "range": f"{bound(first.lowest)} to {first.limit or bound(first.highest)}",
         "better": BETTER[first.better],
         "unit": first.unit or "none",
         "computed": "pixel-wise" if first.page in PIXEL_WISE else "object-wise",
@@ -406,7 +305,7 @@ def _value_text(value: str | float | None) -> str:
     return f"undefined: `{value}`" if value in UNDEFINED_REASONS else str(value)
 
 
-def _bound(value: float | str | None) -> str:
+def bound(value: float | str | None) -> str:
     """Write the end of a range of values, or the worst value, which may be the diagonal of the image."""
     if isinstance(value, str):
         return f"the diagonal of the image, {value[-2:]}"
@@ -418,7 +317,7 @@ def _cost_of_missing(metric: Metric) -> str:
     scored = "is scored as if nothing had been found in it"
     if metric.worst is None and not metric.limit:
         return f"{scored}; there is no worst value to penalise"
-    worst = metric.limit or _bound(metric.worst)
+    worst = metric.limit or bound(metric.worst)
     if metric.counts_missed:
         return f"{scored}; a unit that is undefined for it has {worst}"
     return (
