@@ -73,7 +73,7 @@ def check_commands(root: Path, text: str) -> None:
 
 
 def copy_of_the_program(folder: Path) -> Path:
-    for name in ("evaluation", "library", "tests", "docs", "benchmarks"):
+    for name in ("evaluation", "library", "tests", "docs"):
         ignored = shutil.ignore_patterns("__pycache__", "frozen")
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     for name in ("pyproject.toml", "LICENSE"):

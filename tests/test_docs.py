@@ -19,7 +19,6 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from documents import DOCUMENTS
 from notebook import executed_notebook
 from processes import run_in_group
 from pydantic import BaseModel
@@ -102,14 +101,6 @@ def test_the_site_builds_and_every_link_leads_somewhere(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     page = (tmp_path / "docs/compare.html").read_text()
     assert 'href="metrics.html#readings-of-ap-and-map"' in page
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_what_is_written_from_the_program_is_what_lies_in_docs(name: str, pytestconfig: pytest.Config) -> None:
-    text = DOCUMENTS[name]()
-    if pytestconfig.getoption("--renew-golden"):
-        (ROOT / "docs" / name).write_text(text)
-    assert text_of(f"docs/{name}") == text
 
 
 def test_the_notebook_is_the_page_on_python_and_what_its_code_gives(tmp_path, monkeypatch, pytestconfig):

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from documents import codes_document
 from every_format import write_files
 from findings import Bench
 from formats.annotation_xml import aperio, layer, region
+from test_written_documents import codes_document
 
 from evaluation.files.decoding.plain_values import from_plain, to_plain
 from evaluation.findings import (

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from documents import metrics_document
 from pictures import score_pictures
 from situations import WHAT_WHEN, says
+from test_written_documents import metrics_document
 
 from evaluation.challenge.definition import explain_rule, rule_names
 from evaluation.commands.main import run

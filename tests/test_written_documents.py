@@ -1,6 +1,6 @@
 """The documents of docs/ that are written from the program: findings.md and metrics.md.
 
-``./test.sh tests/test_docs.py -k written --renew-golden`` renews them.
+``./test.sh tests/test_written_documents.py --renew-golden`` renews them.
 """
 
 from __future__ import annotations
@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
+from pathlib import Path
+
+import pytest
 
 from evaluation.findings import catalogue, codes_by_part
 from evaluation.findings.metric_pages import (
@@ -161,3 +164,12 @@ def _markdown_text(text: str) -> str:
 
 
 DOCUMENTS = {"findings.md": codes_document, "metrics.md": metrics_document}
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_what_is_written_from_the_program_is_what_lies_in_docs(name: str, pytestconfig: pytest.Config) -> None:
+    text = DOCUMENTS[name]()
+    if pytestconfig.getoption("--renew-golden"):
+        (DOCS / name).write_text(text)
+    assert (DOCS / name).read_text() == text
