@@ -6,6 +6,7 @@ The scene is always the same: an image of 40 x 60 px with three nuclei, of which
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 import roifile
+import scipy.ndimage
 import SimpleITK
 import tifffile
 from every_format import write_files
@@ -422,6 +424,20 @@ def test_a_layout_of_the_second_collection_gets_its_score_or_is_told(case: str, 
 
 
 HINT = re.compile(r"evaluation (convert [^;]*?--to \w+(?: --set [\w=]+)?)|(--(?:ignore|leave-out) (?:'[^']+'|\w+))")
+PYTHON = re.compile(r"scipy\.ndimage\.(?:label\(labels != \d+\)\[0\]|binary_fill_holes)|numpy\.save\('labels[^;]*\)")
+
+
+def follow_hint(hint: str, side: str, told: str) -> None:
+    """Do with the files of a side what a hint in Python says."""
+    if hint.startswith("numpy.save"):
+        with contextlib.chdir(side):
+            exec(hint, {"numpy": np})
+            Path("y.npy").unlink()
+        return
+    for path in sorted(Path(side).iterdir()) if side == "ref" or "] case" in told else []:
+        expression = hint if "(" in hint else f"scipy.ndimage.label({hint}(labels))[0]"
+        made = eval(expression, {"scipy": scipy, "labels": np.asarray(Image.open(path))})
+        Image.fromarray(made.astype(np.uint16)).save(path)
 
 
 def test_hints_of_the_second_collection_do_what_they_say(
@@ -440,7 +456,13 @@ def test_hints_of_the_second_collection_do_what_they_say(
                 assert run(words) == 0, (case, call, capsys.readouterr().err)
             else:
                 assert compared(capsys, option)[0] == pytest.approx(0.8), (case, option)
-    assert len(tried) >= 7
+        told = compared(capsys)[1]
+        for hint in sorted({*PYTHON.findall(told)}):
+            tried.add(case)
+            for side in ("ref", "pred"):
+                follow_hint(hint, side, told)
+            assert compared(capsys)[0] == pytest.approx(0.8), (case, hint)
+    assert len(tried) >= 12
 
 
 # --- other members of each kind ---------------------------------------------------------------------------------------
