@@ -1010,7 +1010,8 @@ LAYOUTS["classes"] = [
     ("more that is ambiguous", {
         **NOT_SCORED, "pred": named("tumour", "tumour", "stroma", "ambiguous", "Ambiguous"),
     }, 1.0, "", {"2 of 5 nuclei of a class that is not scored ('Ambiguous')": 1}),
-    ("ambiguous in the prediction alone", PLAIN, 1.0, "", {"the class 'Ambiguous' is not in the reference": 1}),
+    ("ambiguous in the prediction alone", PLAIN, 1.0, "",
+     {"the class 'Ambiguous' is not in the reference": 1, "--classes 'tumour=Ambiguous,stroma'": 1}),
     ("ambiguous as another name", PLAIN, {"classification.accuracy": 1}, "--classes tumour=ambiguous,stroma"),
     *(("ambiguous as a class", NOT_SCORED, "biguous', which the reference has for what is not scored",
        f"--classes {classes}") for classes in ("tumour,stroma,Ambiguous", "tumour=ambiguous,stroma")),
@@ -1236,7 +1237,7 @@ LAYOUTS["labels that are no nuclei"] = [
     ("inverted in the reference", {"ref": {"a.png": lambda n: 255 - mask(n)}, "pred": {"a.tif": as_is}}, {}, "",
      BORDERS),
     ("a background that is left out", both({"a.tif": lambda n: np.where(n, n, 9).astype(np.uint8)}), 0.8, "--ignore 9",
-     BORDERS),
+     {"borders": 0}),
     ("two values, one of them the background", both({"a.png": lambda n: np.where(n, 1, 2).astype(np.uint8)}), {}, "",
      {"scipy.ndimage.label(labels != 2)[0]": None, "--ignore": 0}),
     ("nuclei and cells of several images", both({"y.npy": lambda n: np.stack([np.dstack([cells_of(n), n])] * 2)}),

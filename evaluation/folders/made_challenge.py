@@ -223,8 +223,8 @@ def plan_classes(
         return ClassPlan(one, one, findings=tuple(findings))
     for model, names in own.items():
         for name in names if model not in without else ():
-            got, example = f"the class {quote(name)} is not in the reference", f"{reference_names[0]}={name}"
-            where = f"prediction {quote(model)}"
+            got, where = f"the class {quote(name)} is not in the reference", f"prediction {quote(model)}"
+            example = ",".join([f"{reference_names[0]}={name}", *reference_names[1:]])
             findings.append(fault("classes-differ", where, got=got, known=reference_names, example=example))
     foreign = distinct_names(name for model, names in own.items() if model not in without for name in names)
     classes = [_named_class(name) for name in [*reference_names, *foreign]]

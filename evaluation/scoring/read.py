@@ -360,13 +360,12 @@ def read_prediction(
     outside = max(converted.outside, nuclei - len(converted.instances))  # outlines may have got their nearest pixel
     findings = [*content_read.findings, *regions, *outside_image(outside, nuclei, case, where)]
     instances = converted.instances
-    looks = looks or converted.ignored_before > 0
-    if looks:
-        findings += implausible_labels(instances, side.rules, where)
     if converted.ignored_before:
         names = challenge.reference.ignore.classes
         findings.append(fault("not-scored", where, number=converted.ignored_before, nuclei=nuclei, names=names))
         instances = select_instances(instances, instances.class_id >= 0)
+    if looks:
+        findings += implausible_labels(instances, side.rules, where)
     seen = see_nuclei(challenge, case, instances, nuclei, outside, reaches=looks)
     return ReadPrediction(instances, tuple(findings), seen, is_looked_at=looks)
 
