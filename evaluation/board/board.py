@@ -11,6 +11,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,8 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, 
 from evaluation.scoring.score import Result, rank_paths
 from evaluation.scoring.workers import Progress
 from nuclei_metrics.model import ScoreTable
-from nuclei_metrics.ranking.declared_test import ColumnsTogether
-from nuclei_metrics.ranking.methods import has_replaced, needs_units, select_teams
+from nuclei_metrics.ranking.declared_test import ComparedTeams
+from nuclei_metrics.ranking.methods import Ranking, has_replaced, needs_units, select_teams
 
 EARLIER = "leaderboard"  # folder of a challenge with results that are ranked beside a submission
 EARLIER_LIMIT = 10_000
@@ -348,51 +349,21 @@ def build_board(
     Teams without a rank are neither tested nor in a sample. Raises WrongUsage ("missing-units") if the rules ask for
     values of units that are unknown.
     """
-    if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
-        raise WrongUsage(fault("missing-units", "ranking", rule=ranking_rules.rule_by_units(rules)))
-    if has_replaced(table) and (rules.method == "test_then_rank" or rules.ex_aequo):
-        got = f"'worst' for missing values, beside {ranking_rules.rule_by_units(rules)}"
-        raise WrongUsage(fault("contradictory-rules", "ranking.missing", got=got, expected=WITH_TESTS, fix=SET_MISSING))
-    if rules.missing == "complete_cases":
-        table = ranked_table.complete_table(table, rules)
+    table = _complete_table(table, rules)
     tests = ranked_table.compare_teams(table, rules) if rules.method == "test_then_rank" else None
     full = ranked_table.apply_method(table, rules, tests) if table.teams else None
     is_ranked = ~np.isnan(full.position) if full else np.zeros(0, np.bool_)
     placed = select_teams(table, is_ranked)
     if tests is None or placed is not table:
         tests = ranked_table.compare_teams(placed, rules)
-    common = ranked_table.common_values(placed)
-    together: ColumnsTogether | None = None
     few = len(table.teams) + len(unranked) <= document.PAIRS_UP_TO
-    teams: tuple[document.TeamRow, ...] = ()
-    methods: tuple[document.MethodPlaces, ...] = ()
-    subtasks: tuple[document.SubtaskPlaces, ...] = ()
-    paths = [column.path for column in rules.columns]
-    stability = document.BoardStability(0, rules.seed, "no-teams")
-    decided_by: tuple[document.Decision, ...] = ()
+    places: dict[str, Any] = {"stability": document.BoardStability(0, rules.seed, "no-teams")}
     if full and placed.teams:
         plain = full if placed is table else ranked_table.apply_method(placed, rules, tests)
-        drawn = ranked_table.draw_samples(placed, rules, plain)
-        ranking = ranked_table.share_places(placed, rules, tests) if rules.ex_aequo and tests else plain
-        if tests and tests.together:
-            together = tests.together.in_order(ranking.position)
-        teams = document.team_rows(placed, rules, ranking, drawn, together, few=few)
-        stability = document.board_stability(drawn, rules, placed)
-        leading = ranked_table.first_without(placed, rules, ranking.position)
-        decided_by = tuple(document.Decision(rule, names) for rule, names in leading.items())
-        place_of = {name: index for index, name in enumerate(placed.teams)}
-        order = [place_of[team.name] for team in teams]
-        subtasks = tuple(
-            document.SubtaskPlaces(
-                name, [paths[index] for index in columns], ranked_table.places_in_subtask(placed, rules, columns)[order]
-            )
-            for name, columns in subtasks_of(paths).items()
-        )
-        if len(teams) <= document.PAIRS_UP_TO:
-            by_method = ranked_table.places_by_methods(placed, rules, tests)
-            methods = document.board_methods({name: places[order] for name, places in by_method.items()})
-    first = placed.teams.index(teams[0].name) if teams else 0
+        places = _placed_teams(placed, rules, tests, plain, few=few)
+    teams: tuple[document.TeamRow, ...] = places.get("teams", ())
     by_unit = bool(teams) and teams[0].columns[0].by_unit is not ABSENT
+    paths = [column.path for column in rules.columns]
     without = [
         document.UnrankedRow(name, document.cells_of(paths, value=values), "no-value", full.why[name])
         for name, values, has_place in zip(table.teams, table.overall, is_ranked, strict=True)
@@ -408,38 +379,80 @@ def build_board(
         },
         units=document.UnitCount(len(table.units), unit_name),
         unit_names=table.units if by_unit else (),
-        columns=tuple(
-            document.board_column(
-                column,
-                rules,
-                tests.columns[index] if tests else None,
-                ranked_table.differences_of(common, index, rules, first),
-                placed.teams,
-                few=few,
-            )
-            for index, column in enumerate(rules.columns)
-        ),
-        together=document.test_together(together, placed.teams, few=few),
-        teams=teams,
+        columns=_board_columns(placed, rules, tests, placed.teams.index(teams[0].name) if teams else 0, few=few),
         not_ranked=tuple(sorted(without, key=lambda row: row.name)),
-        shown=tuple(
-            document.ShownRow(
-                team.name,
-                document.cells_of(
-                    paths,
-                    value=team.overall,
-                    **({} if team.by_unit is None or not by_unit else {"by_unit": team.by_unit}),
-                ),
-            )
-            for team in sorted(shown, key=lambda team: team.name)
-        ),
-        subtasks=subtasks,
-        methods=methods,
-        stability=stability,
+        shown=tuple(_shown_row(team, paths, by_unit=by_unit) for team in sorted(shown, key=lambda team: team.name)),
         findings=tuple(render_findings(findings)),
         gaps=document.board_gaps(placed, rules, unit_name),
-        decided_by=decided_by,
+        **places,
     )
+
+
+def _complete_table(table: ScoreTable, rules: RankingRules) -> ScoreTable:
+    """Return the table that is ranked, without units in which a team lacks a value if the rules want complete cases.
+
+    Raises WrongUsage: missing-units, contradictory-rules.
+    """
+    if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
+        raise WrongUsage(fault("missing-units", "ranking", rule=ranking_rules.rule_by_units(rules)))
+    if has_replaced(table) and (rules.method == "test_then_rank" or rules.ex_aequo):
+        got = f"'worst' for missing values, beside {ranking_rules.rule_by_units(rules)}"
+        raise WrongUsage(fault("contradictory-rules", "ranking.missing", got=got, expected=WITH_TESTS, fix=SET_MISSING))
+    return ranked_table.complete_table(table, rules) if rules.missing == "complete_cases" else table
+
+
+def _placed_teams(
+    placed: ScoreTable, rules: RankingRules, tests: ComparedTeams | None, plain: Ranking, *, few: bool
+) -> dict[str, Any]:
+    """Rank the teams that have a place, by all columns, by subtasks and by other methods, and draw samples of units.
+
+    plain  their ranking before ranks are shared
+    """
+    drawn = ranked_table.draw_samples(placed, rules, plain)
+    ranking = ranked_table.share_places(placed, rules, tests) if rules.ex_aequo and tests else plain
+    together = tests.together.in_order(ranking.position) if tests and tests.together else None
+    teams = document.team_rows(placed, rules, ranking, drawn, together, few=few)
+    leading = ranked_table.first_without(placed, rules, ranking.position)
+    place_of = {name: index for index, name in enumerate(placed.teams)}
+    order = [place_of[team.name] for team in teams]
+    paths = [column.path for column in rules.columns]
+    by_method = ranked_table.places_by_methods(placed, rules, tests) if len(teams) <= document.PAIRS_UP_TO else {}
+    return {
+        "teams": teams,
+        "together": document.test_together(together, placed.teams, few=few),
+        "stability": document.board_stability(drawn, rules, placed),
+        "decided_by": tuple(starmap(document.Decision, leading.items())),
+        "subtasks": tuple(
+            document.SubtaskPlaces(
+                name, [paths[index] for index in columns], ranked_table.places_in_subtask(placed, rules, columns)[order]
+            )
+            for name, columns in subtasks_of(paths).items()
+        ),
+        "methods": document.board_methods({name: places[order] for name, places in by_method.items()}),
+    }
+
+
+def _board_columns(
+    placed: ScoreTable, rules: RankingRules, tests: ComparedTeams | None, first: int, *, few: bool
+) -> tuple[document.BoardColumn, ...]:
+    """Describe each column, its test, and the differences of the teams, of many teams those from the ``first``."""
+    common = ranked_table.common_values(placed)
+    return tuple(
+        document.board_column(
+            column,
+            rules,
+            tests.columns[index] if tests else None,
+            ranked_table.differences_of(common, index, rules, first),
+            placed.teams,
+            few=few,
+        )
+        for index, column in enumerate(rules.columns)
+    )
+
+
+def _shown_row(team: TeamScores, paths: Sequence[str], *, by_unit: bool) -> document.ShownRow:
+    values = {} if team.by_unit is None or not by_unit else {"by_unit": team.by_unit}
+    return document.ShownRow(team.name, document.cells_of(paths, value=team.overall, **values))
 
 
 # --- one result among earlier ones ------------------------------------------------------------------------------------

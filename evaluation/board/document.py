@@ -158,7 +158,7 @@ class _Significance:
 
 
 @dataclass(frozen=True, slots=True)
-class _BoardColumn:
+class BoardColumn:
     """A column of the leaderboard; without a test if the values of units are unknown.
 
     margin, differences  of pairs of teams, at the level divided by the number of columns
@@ -186,7 +186,7 @@ class UnitCount(NamedTuple):
     kind: str
 
 
-class MethodPlaces(NamedTuple):
+class _MethodPlaces(NamedTuple):
     """The ranks of the teams under a method of ranking, and Kendall's tau-b to those under all."""
 
     method: RankingMethod
@@ -299,15 +299,15 @@ class Board:
     ranking: Mapping[str, Any]
     units: UnitCount
     unit_names: tuple[str, ...]
-    columns: tuple[_BoardColumn, ...]
-    together: _TogetherTest | None
-    teams: tuple[TeamRow, ...]
+    columns: tuple[BoardColumn, ...]
     not_ranked: tuple[UnrankedRow, ...]
     shown: tuple[ShownRow, ...]
-    subtasks: tuple[SubtaskPlaces, ...]
-    methods: tuple[MethodPlaces, ...]
     stability: BoardStability
     findings: tuple[str, ...]
+    together: _TogetherTest | None = None
+    teams: tuple[TeamRow, ...] = ()
+    subtasks: tuple[SubtaskPlaces, ...] = ()
+    methods: tuple[_MethodPlaces, ...] = ()
     gaps: _BoardGaps = ABSENT
     decided_by: tuple[Decision, ...] = ()
     common_nuclei: CommonNuclei | None = None
@@ -383,7 +383,7 @@ def board_column(
     names: Sequence[str],
     *,
     few: bool,
-) -> _BoardColumn:
+) -> BoardColumn:
     """Describe a column, its test, and the differences of the teams ``names``."""
     significance = None
     if test is not None:
@@ -398,7 +398,7 @@ def board_column(
                 teams=_team_tests(names, test.better, test.p_values, test.mean_ranks, few=few),
                 cliques=[[names[index] for index in clique] for clique in test.cliques] if few else ABSENT,
             )
-    entry = _BoardColumn(column.path, column.direction, column.weight, significance)
+    entry = BoardColumn(column.path, column.direction, column.weight, significance)
     if differences is None or test is None:
         return entry
     margin = rules.margin_of(column)
@@ -481,10 +481,10 @@ def board_gaps(table: ScoreTable, rules: RankingRules, unit_name: str) -> _Board
     )
 
 
-def board_methods(places_of_methods: Mapping[RankingMethod, Float64]) -> tuple[MethodPlaces, ...]:
+def board_methods(places_of_methods: Mapping[RankingMethod, Float64]) -> tuple[_MethodPlaces, ...]:
     """Compare the ranks under each method with those under all."""
-    every = np.stack(list(places_of_methods.values()))
-    return tuple(MethodPlaces(name, places, kendall_tau(places, every)) for name, places in places_of_methods.items())
+    every = np.array(list(places_of_methods.values()))
+    return tuple(_MethodPlaces(name, places, kendall_tau(places, every)) for name, places in places_of_methods.items())
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
