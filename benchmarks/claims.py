@@ -18,7 +18,6 @@ from nuclei_metrics.aggregation.units import (
     Bootstrap,
     Column,
     Method,
-    bca_interval,
     bootstrap,
     percentile_interval,
     standard_errors,
@@ -96,7 +95,7 @@ def true_claims(test: Test, *, teams: int, units: int, columns: int, boards: int
 
 
 POPULATIONS = ("normal", "beta 8:2", "beta 4:1/2", "one in ten fails")
-METHODS: tuple[Method, ...] = ("percentile", "bca", "studentised")
+METHODS: tuple[Method, ...] = ("percentile", "by_groups")
 
 
 def population(name: str, random: np.random.Generator, shape: tuple[int, int]) -> tuple[Float64, float]:
@@ -121,8 +120,7 @@ def coverage(name: str, groups: int, *, sets: int, seed: int, samples: int = 999
     errors = standard_errors(every, np.concatenate([replicates, estimate[None]]), estimate, jackknife, values)
     ends = {
         "percentile": percentile_interval(replicates, 0.95),
-        "bca": bca_interval(replicates, estimate, jackknife, 0.95),
-        "studentised": studentised_interval(replicates, estimate, errors[:-1], errors[-1], 0.95),
+        "by_groups": studentised_interval(replicates, estimate, errors[:-1], errors[-1], 0.95),
     }
     return {name: float(((of[:, 0] <= true) & (true <= of[:, 1])).mean()) for name, of in ends.items()}  # type: ignore[misc]
 

@@ -101,7 +101,8 @@ def ask_for_intervals(images: Sequence[LabelMaps]) -> Scored:
     result = score_families(images)
     (scores,) = result.scores.values()
     columns = tuple(".".join((*metric.path, name)) for metric in scores for name in metric.means)
-    confidence = ConfidenceRules(level=0.95, samples=SAMPLES, seed=1, method="bca", resample="groups", columns=columns)
+    settings = {"level": 0.95, "samples": SAMPLES, "seed": 1, "method": "percentile", "resample": "groups"}
+    confidence = ConfidenceRules(**settings, columns=columns)
     challenge = result.challenge.model_copy(update={"confidence": confidence})
     (rule,) = challenge.matching.rules
     table = case_table(challenge, result.cases, rule.name, primary=True)

@@ -65,7 +65,9 @@ CONTENDERS = {
     "families": Contender(
         "this program: all families of metrics, all measures, scores of all units", "hausdorff", most=2
     ),
-    "bootstrap": Contender("this program: BCa intervals of all their numbers, 2,000 samples", "bootstrap", seconds=1),
+    "bootstrap": Contender(
+        "this program: percentile intervals of all their numbers, 2,000 samples", "bootstrap", seconds=1
+    ),
     "stardist": Contender("stardist `matching(thresh=0.5, report_matches=True)`", "counts", goal=10),
     "panoptica": Contender("panoptica with IoU, HD and HD95", "hausdorff", goal=18),
     "cellpose": Contender("cellpose `average_precision(threshold=[0.5])`", "counts"),

@@ -1,4 +1,4 @@
-"""Confidence intervals: the draw, what each aggregation is in a sample, percentile and BCa intervals, and coverage.
+"""Confidence intervals: the draw, each aggregation in a sample, percentile and studentised intervals, and coverage.
 
 The data sets here have two statistics, ``found`` and ``nuclei``, and three metrics: found / nuclei, the share of cases
 with a nucleus, and found / nuclei where every case has a nucleus (undefined elsewhere).
@@ -24,7 +24,6 @@ from nuclei_metrics.aggregation.units import (
     Bootstrap,
     Column,
     Interval,
-    bca_interval,
     bootstrap,
     everything,
     percentile_interval,
@@ -34,13 +33,10 @@ from nuclei_metrics.aggregation.units import (
 from nuclei_metrics.model import Case, CaseTable, Units
 from nuclei_metrics.model.arrays import RandomIntegers
 
-STAGES = ("groups", "groups_and_cases")
-METHODS = ("percentile", "bca")
-ALL_METHODS = (*METHODS, "studentised")
+METHODS = ("percentile", "by_groups")
 UNITS = ("pooled", "group", "case")
 
 FROZEN_GROUPS = [[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1], [0, 0, 0, 2, 1, 1], [1, 1, 1, 1, 1, 1]]
-FROZEN_CASES = [[2, 0, 1, 1, 0, 2], [1, 0, 2, 1, 2, 0], [0, 0, 0, 2, 2, 0], [0, 0, 3, 1, 2, 0]]
 
 
 def table_of(found, nuclei) -> CaseTable:
@@ -96,37 +92,28 @@ def test_numbers_are_the_upper_bits_of_the_words_of_pcg():
 def test_the_draw_of_a_seed_never_changes_and_another_seed_draws_other_samples():
     groups, other = np.array([0, 0, 0, 1, 2, 2]), {"samples": 4, "seed": 2, "stages": "groups"}
     assert drawn_cases(groups, samples=4, seed=1, stages="groups").tolist() == FROZEN_GROUPS
-    assert drawn_cases(groups, samples=4, seed=1, stages="groups_and_cases").tolist() == FROZEN_CASES
     assert drawn_cases(groups, **other).tolist() != FROZEN_GROUPS
 
 
-@pytest.mark.parametrize("stages", STAGES)
-def test_samples_drawn_in_blocks_are_those_drawn_at_once(stages, monkeypatch):
-    groups = np.repeat(np.arange(5), [1, 3, 2, 2, 4])
-    at_once = drawn_cases(groups, samples=60, seed=3, stages=stages)
+@pytest.mark.parametrize("strata", [None, np.repeat([0, 0, 1, 1, 1], [1, 3, 2, 2, 4])])
+def test_samples_drawn_in_blocks_are_those_drawn_at_once(strata, monkeypatch):
+    groups, how = np.repeat(np.arange(5), [1, 3, 2, 2, 4]), {"stages": "groups_in_strata", "strata": strata}
+    at_once = drawn_cases(groups, samples=60, seed=3, **how)
     for name, value in (("SAMPLES_AT_ONCE", 7), ("ENTRIES_AT_ONCE", 1)):
         monkeypatch.setattr(intervals, name, value)
-        assert (drawn_cases(groups, samples=60, seed=3, stages=stages) == at_once).all()
+        assert (drawn_cases(groups, samples=60, seed=3, **how) == at_once).all()
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=8), st.integers(0, 2**32 - 1), st.randoms())
-def test_a_sample_has_as_many_groups_as_there_are_and_each_as_many_cases_as_it_has(sizes, seed, random):
+def test_a_sample_has_as_many_groups_as_there_are_and_each_has_its_cases(sizes, seed, random):
     rows = [group for group, size in enumerate(sizes) for _ in range(size)]
     random.shuffle(rows)
     groups = np.array(rows)
-    of_groups, of_cases = (next(resample(groups, samples=9, seed=seed, stages=stages)) for stages in STAGES)
-    member = groups == np.arange(len(sizes))[:, None]
-    for found in (of_groups, of_cases):
-        assert (found.drawn.sum(axis=1) == len(sizes)).all()
-        units = found.units.toarray()
-        assert len(np.unique(units, axis=0)) == len(units)
-        own = member[groups[units.argmax(axis=1)]]
-        assert (units[~own] == 0).all()
-        assert (units.sum(axis=1) == own.sum(axis=1)).all()
-    times = of_groups.drawn.toarray()
-    assert (of_groups.cases().toarray() == times[:, groups]).all()
-    # the second stage draws inside the same groups
-    assert (of_cases.cases().toarray() @ member.T == times * sizes).all()
+    found = next(resample(groups, samples=9, seed=seed, stages="groups"))
+    times = found.drawn.toarray()
+    assert (times.sum(axis=1) == len(sizes)).all()
+    assert (found.units.toarray() == (groups == np.arange(len(sizes))[:, None])).all()
+    assert (found.cases().toarray() == times[:, groups]).all()
 
 
 # --- what every aggregation is in a sample --------------------------------------------------------------------------
@@ -177,13 +164,14 @@ def data_sets(draw):
     return found, nuclei, np.repeat(np.arange(len(sizes)), sizes), np.repeat(stratum, sizes)
 
 
-@given(data_sets(), st.integers(0, 1000), st.sampled_from(STAGES))
-def test_columns_of_samples_are_those_of_the_literal_version(data, seed, stages):
+@given(data_sets(), st.integers(0, 1000))
+def test_columns_of_samples_are_those_of_the_literal_version(data, seed):
     found, nuclei, groups, strata = data
     table, columns = table_of(found, nuclei), [Column(*column) for column in ALL]
     of_case = evaluate_cases(table)
-    for samples in (next(resample(groups, samples=5, seed=seed, stages=stages)), everything(groups)):
-        scored = score_samples(table, samples, of_case, columns, evaluate, strata)
+    of_group = intervals.evaluate_units(table, intervals.group_units(groups), evaluate)
+    for samples in (next(resample(groups, samples=5, seed=seed, stages="groups")), everything(groups)):
+        scored = score_samples(table, samples, of_case, columns, evaluate, strata, of_group=of_group)
         units = [np.repeat(np.arange(len(groups)), row).tolist() for row in samples.units.toarray()]
         for row, times in zip(scored, samples.drawn.toarray(), strict=True):
             drawn = [units[unit] for unit in np.repeat(np.arange(len(units)), times)]
@@ -196,12 +184,12 @@ def evaluate_cases(table: CaseTable) -> np.ndarray:
 
 
 def test_chunks_of_units_do_not_change_a_value(monkeypatch):
-    groups = np.repeat(np.arange(4), 3)
+    groups = np.repeat(np.arange(6), 2)
     table = table_of(np.arange(12) % 5, np.arange(12) % 5 + 3)
     columns = [Column(*column) for column in ALL]
 
     def intervals_of():
-        return bootstrap(table, groups, columns, evaluate, rules_of(stages="groups_and_cases", method="bca"))
+        return bootstrap(table, groups, columns, evaluate, rules_of(method="by_groups"))
 
     whole = intervals_of()
     monkeypatch.setattr(intervals, "UNITS_AT_ONCE", 5)
@@ -220,9 +208,8 @@ def test_percentile_intervals_are_quantiles_of_numpy_without_the_undefined(seed,
     np.testing.assert_allclose(percentile_interval(values, level), expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("unit", ["pooled", "group"])
-def test_a_whole_bootstrap_is_that_of_scipy_for_the_same_samples(method, unit):
+def test_a_whole_bootstrap_is_that_of_scipy_for_the_same_samples(unit):
     rng = np.random.default_rng(2)
     nuclei = rng.integers(5, 60, 17)
     found = rng.binomial(nuclei, rng.beta(6, 2, 17))
@@ -240,63 +227,21 @@ def test_a_whole_bootstrap_is_that_of_scipy_for_the_same_samples(method, unit):
         recall,
         n_resamples=0,
         paired=True,
-        method=method,
+        method="percentile",
         bootstrap_result=SimpleNamespace(bootstrap_distribution=recall(found[places], nuclei[places])),
     ).confidence_interval
-    (interval,) = bootstrap(table_of(found, nuclei), groups, [Column(0, unit)], evaluate, rules_of(500, method=method))
+    (interval,) = bootstrap(table_of(found, nuclei), groups, [Column(0, unit)], evaluate, rules_of(500))
     assert (interval.low, interval.high) == pytest.approx(tuple(expected), rel=1e-9)
 
 
-def test_bca_worked_by_hand():
-    """Samples 0 … 9, estimate 6: six are below, one ties, so z0 = Φ⁻¹(0.65) = 0.385320.
-
-    Jackknife 1, 1, 4: d = 1, 1, -2, so a = -6 / (6 * 6^1.5) = -0.068041. At a level of 0.5, z = ∓0.674490.
-    Lower end: z0 + z = -0.289170, over 1 - 0.019676 is -0.294974, plus z0 is 0.090346, of which Φ is 0.535994.
-    Upper end: z0 + z = 1.059810, over 1 + 0.072111 is 0.988527, plus z0 is 1.373847, of which Φ is 0.915255.
-    """
-    found = bca_interval(np.arange(10.0)[:, None], np.array([6.0]), np.array([[1.0], [1.0], [4.0]]), 0.5)
-    assert found[0].tolist() == pytest.approx([9 * 0.535994, 9 * 0.915255], abs=1e-4)
-
-
-def test_bca_leaves_out_undefined_samples_and_groups():
-    rng = np.random.default_rng(12)
-    replicates, jackknife = rng.gamma(2, size=(60, 1)) + 1, rng.gamma(1, size=(9, 1)) + 1
-    estimate, nothing = np.array([2.5]), np.full((4, 1), np.nan)
-    expected = bca_interval(replicates, estimate, jackknife, 0.9)
-    found = bca_interval(np.vstack([nothing, replicates]), estimate, np.vstack([jackknife, nothing]), 0.9)
-    assert found == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_correction_beyond_every_sample_ends_at_the_last_one():
-    """An acceleration near its largest, 1/6, at a level so high that 1 - a (z0 + z) is below 0."""
-    replicates = np.arange(2000.0)[:, None]
-    jackknife = np.ones((100, 1))
-    jackknife[0] = 0
-    found = bca_interval(replicates, np.array([1998.0]), jackknife, 1 - 1e-6)
-    assert found[0, 1] == 1999
-    assert 0 <= found[0, 0] < 1999
-
-
-def test_rounding_is_no_difference():
-    """0.1 + 0.2 is not 0.3: samples that differ from the estimate by rounding are ties and do not move the ends."""
-    exact = np.array([0.3] * 10 + [0.2] * 5 + [0.4] * 5)[:, None]
-    rounded = np.where(exact == 0.3, 0.1 + 0.2, exact)
-    jackknife = np.array([[0.3], [0.29], [0.31]])
-    of_exact, of_rounded = (bca_interval(r, np.array([0.3]), jackknife, 0.9) for r in (exact, rounded))
-    assert of_rounded == pytest.approx(of_exact, rel=1e-12)
-    assert intervals.acceleration(np.array([[0.1 + 0.2], [0.3], [0.3]])).tolist() == [0]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_equal_or_few_groups_and_those_without_a_value(method):
+def test_equal_or_few_groups_and_those_without_a_value():
     def intervals_of(found, nuclei, groups, *columns, **how):
-        return bootstrap(table_of(found, nuclei), np.array(groups), columns, evaluate, rules_of(method=method, **how))
+        return bootstrap(table_of(found, nuclei), np.array(groups), columns, evaluate, rules_of(**how))
 
     of_groups = Column(0, "group")
-    for stages in STAGES:
-        columns = [Column(0, unit) for unit in UNITS]
-        for of in intervals_of([1, 1, 2, 1], [3, 3, 6, 3], [0, 1, 1, 2], *columns, stages=stages):
-            assert (of.low, of.high) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+    columns = [Column(0, unit) for unit in UNITS]
+    for of in intervals_of([1, 1, 2, 1], [3, 3, 6, 3], [0, 1, 1, 2], *columns):
+        assert (of.low, of.high) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
     one = intervals_of([1, 2], [3, 3], [0, 0], Column(0, "pooled"), Column(0, "case"))
     assert one == (Interval(None, None, "one-group"),) * 2
     # the samples are the first twice (a quarter), both (a half), the second twice (a quarter)
@@ -310,13 +255,6 @@ def test_equal_or_few_groups_and_those_without_a_value(method):
         assert (of.reason, of.low is None) == (reason, reason is not None)
 
 
-def test_bca_has_no_interval_where_the_estimate_lies_outside_all_samples():
-    replicates = np.tile(np.arange(10.0)[:, None], 3)
-    found = bca_interval(replicates, np.array([-1.0, 4.5, 99.0]), np.array([[1.0] * 3, [2.0] * 3]), 0.9)
-    assert np.isnan(found).all(axis=1).tolist() == [True, False, True]
-    assert intervals.interval_of(found[0], -1.0, True) == Interval(None, None, "outside-samples")
-
-
 def test_the_order_of_cases_and_columns_does_not_change_an_interval():
     rng = np.random.default_rng(8)
     groups, nuclei = np.repeat(np.arange(6), 3), rng.integers(0, 9, 18)
@@ -324,7 +262,7 @@ def test_the_order_of_cases_and_columns_does_not_change_an_interval():
     columns = [Column(metric, unit) for metric in (0, 1) for unit in UNITS]
     order, back = rng.permutation(18), rng.permutation(len(columns))
     (plain, shuffled) = (
-        bootstrap(table_of(found[at], nuclei[at]), groups[at], of, evaluate, rules_of(method="bca"))
+        bootstrap(table_of(found[at], nuclei[at]), groups[at], of, evaluate, rules_of(method="by_groups"))
         for at, of in ((np.arange(18), columns), (order, [columns[place] for place in back]))
     )
     for place, interval in zip(back, shuffled, strict=True):
@@ -342,7 +280,7 @@ def patients(rng, number, cases=3):
     return table_of(rng.binomial(nuclei, share), nuclei), groups
 
 
-@pytest.mark.parametrize("method", ALL_METHODS)
+@pytest.mark.parametrize("method", METHODS)
 def test_intervals_hold_the_truth_about_as_often_as_they_say(method):
     """At 95 % and 30 patients; of 100 data sets, 84 are five standard errors below 95."""
     rng = np.random.default_rng(30)
@@ -358,7 +296,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(method):
 @pytest.mark.parametrize("groups", [8, 10, 15])
 def test_studentised_intervals_of_few_groups_hold_the_truth(name, groups):
     """0.93 at least; of 2,000 data sets with that rate fewer than 0.916 hold it in one of 100 runs."""
-    assert coverage(name, groups, sets=2000, seed=3)["studentised"] >= 0.916
+    assert coverage(name, groups, sets=2000, seed=3)["by_groups"] >= 0.916
 
 
 def test_a_studentised_interval_of_a_mean_is_that_of_efron_and_tibshirani():
@@ -416,26 +354,20 @@ def test_the_nested_jackknife_is_the_jackknife_of_each_sample_written_out():
 @pytest.mark.parametrize(("groups", "least"), [(5, 0.88), (10, 0.90), (25, 0.91), (60, 0.92)])
 def test_studentised_intervals_of_pooled_numbers_hold_the_truth_with_unequal_patients(groups, least):
     """0.91 at least at 10 patients, of 5 patients 0.90; 300 data sets are within 0.02 of their rate."""
-    assert pooled_coverage(groups, sets=300, seed=2, samples=499)["studentised"] >= least
+    assert pooled_coverage(groups, sets=300, seed=2, samples=499)["by_groups"] >= least
 
 
-@pytest.mark.parametrize("groups, method, reason", [
-    (1, None, "one-group"), (4, None, "few-groups"), (5, "studentised", None), (50, "studentised", None),
-])  # fmt: skip
-def test_the_method_is_chosen_by_the_number_of_groups(groups, method, reason):
+@pytest.mark.parametrize(("groups", "reason"), [(1, "one-group"), (4, "few-groups"), (5, None), (50, None)])
+def test_few_groups_have_no_interval(groups, reason):
     table = table_of(np.arange(groups) % 7, np.full(groups, 9))
-    found, *same = (
-        bootstrap(table, np.arange(groups), [Column(0, "group")], evaluate, rules_of(method=name))[0]
-        for name in ("by_groups", method) if name
-    )  # fmt: skip
+    found = bootstrap(table, np.arange(groups), [Column(0, "group")], evaluate, rules_of(method="by_groups"))[0]
     assert found.reason == reason
-    assert same in ([], [found])
 
 
 def test_a_studentised_interval_does_not_leave_the_range_of_the_metric():
     table, groups = table_of([9, 9, 9, 9, 5], np.full(5, 9)), np.arange(5)
     wide, kept = (
-        bootstrap(table, groups, [Column(0, "group", bounds=of)], evaluate, rules_of(method="studentised"))[0]
+        bootstrap(table, groups, [Column(0, "group", bounds=of)], evaluate, rules_of(method="by_groups"))[0]
         for of in ((-9.0, 9.0), (0.0, 1.0))
     )
     assert wide.low < 0 or wide.high > 1

@@ -343,8 +343,8 @@ class ConfidenceRules(Rules):
     level      share of the bootstrap samples inside the interval
     samples    number of bootstrap samples
     seed       of the random numbers: the same seed, the same intervals
-    method     percentile, bca (bias-corrected and accelerated), studentised; or by_groups: studentised, none below 5
-    resample   patients (groups) are drawn with replacement; or patients, then cases inside each; or inside their strata
+    method     percentile; or by_groups: studentised, none of fewer than 5 patients
+    resample   patients (groups) are drawn with replacement, from all or inside their strata
     columns    paths of metrics.json with their aggregation; empty: all of the first matching rule in the unit of
                ``aggregation.unit``, but those of single classes
     """
@@ -352,8 +352,8 @@ class ConfidenceRules(Rules):
     level: Annotated[float, Field(gt=0, lt=1)]
     samples: Annotated[int, Field(ge=100, le=100_000)]
     seed: Annotated[int, Field(ge=0, lt=2**32)]
-    method: Literal["percentile", "bca", "studentised", "by_groups"]
-    resample: Literal["groups", "groups_and_cases", "groups_in_strata"]
+    method: Literal["percentile", "by_groups"]
+    resample: Literal["groups", "groups_in_strata"]
     columns: tuple[str, ...] = ()
 
 

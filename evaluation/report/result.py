@@ -39,7 +39,6 @@ REASONS: Mapping[str, str] = {
     "few-groups": "too few patients for an interval",
     "few-nuclei": "too few nuclei for an interval",
     "often-undefined": "the number is undefined in too many bootstrap samples",
-    "outside-samples": "the number lies outside of all bootstrap samples",
     "needs-details": "the rank depends on the values of every patient, which are not known for earlier results",
     "no-value": "a column has no value, or the submission is not ranked",
 }

@@ -281,9 +281,9 @@ def _worst_value(values: Sequence[float], better: Better) -> float:
 # --- confidence intervals, by the bootstrap over groups (patients) ----------------------------------------------------
 
 
-Method = Literal["percentile", "bca", "studentised", "by_groups"]
+Method = Literal["percentile", "by_groups"]
 FEWEST_GROUPS = 5  # of "by_groups": none below
-MANY_GROUPS, SAMPLES_OF_MANY = 400, 500  # from so many on moments of so many samples take the place of "studentised"
+MANY_GROUPS, SAMPLES_OF_MANY = 400, 500  # from so many on "by_groups" takes the moments of so many samples
 FEW_GROUPS = 15  # below, the standard error of a pooled number is made from each sample without each of its groups
 DEFINED_SHARE = 0.9  # of the samples: with fewer, what is left is no longer a sample of the data set
 SPREAD_PART = 1e3  # times these: a spread below that is none
@@ -297,8 +297,8 @@ class Bootstrap:
     samples  how many are drawn
     seed     of the draw, 0 … 2^32 - 1
     level    share of such intervals that are to hold the true value, such as 0.95
-    method   "percentile", "bca", "studentised"; or "by_groups": studentised, and none of fewer than 5 groups
-    stages   "groups": groups are drawn with replacement; "groups_and_cases": then cases inside each drawn group
+    method   "percentile"; or "by_groups": studentised, and none of fewer than 5 groups
+    stages   "groups": groups are drawn with replacement; "groups_in_strata": inside their strata
     """
 
     samples: int
@@ -337,21 +337,20 @@ def bootstrap(
     >>> bootstrap(table, np.array([0, 1]), [Column(0, "pooled")], recall, rules)
     (Interval(low=0.25, high=0.75, reason=None),)
     """
-    number, method = int(groups.max()) + 1, rules.method
-    if method == "by_groups":
-        method = "studentised"
-    by_moments = method == "studentised" and number >= MANY_GROUPS
-    if number == 1 or (rules.method == "by_groups" and number < FEWEST_GROUPS):
+    number, by_moments, studentised = int(groups.max()) + 1, False, rules.method == "by_groups"
+    if number == 1 or (studentised and number < FEWEST_GROUPS):
         return tuple(Interval(None, None, "one-group" if number == 1 else "few-groups") for _ in columns)
+    if studentised and number >= MANY_GROUPS:
+        studentised, by_moments = False, True
     of_case = evaluate_units(table, group_units(np.arange(len(groups))), evaluate)
     has_groups = any(column.unit == "group" for column in columns)
-    of_group = evaluate_units(table, group_units(groups), evaluate) if has_groups else None
+    of_group = evaluate_units(table, group_units(groups), evaluate) if has_groups else np.empty((0, 0))
     stratum = np.zeros(len(groups), np.int64) if strata is None else strata
 
-    def score(samples: Iterable[Samples], of_drawn: Float64 | None = of_group) -> Float64:
-        """Score the columns in samples, float64 (S, K). ``of_drawn``: metrics of the drawn groups, if known."""
+    def score(samples: Iterable[Samples]) -> Float64:
+        """Score the columns in samples, float64 (S, K)."""
         return np.concatenate(
-            [score_samples(table, part, of_case, columns, evaluate, stratum, of_group=of_drawn) for part in samples]
+            [score_samples(table, part, of_case, columns, evaluate, stratum, of_group=of_group) for part in samples]
         )
 
     samples: Iterable[Samples] = resample(
@@ -361,20 +360,17 @@ def bootstrap(
         stages=rules.stages,
         strata=stratum,
     )
-    if method == "studentised" and not by_moments:
+    if studentised:
         samples = list(samples)
-    replicates = score(samples, None if rules.stages == "groups_and_cases" else of_group)
-    of_data = [everything(groups)] if method == "percentile" or by_moments else _leave_one_out(groups)
-    estimate, jackknife = np.split(score(of_data), [1])
+    replicates = score(samples)
+    estimate, jackknife = np.split(score(_leave_one_out(groups) if studentised else [everything(groups)]), [1])
     estimate = estimate[0]
-    if method == "percentile":
-        ends = percentile_interval(replicates, rules.level)
-    elif by_moments:
+    if by_moments:
         ends = _clipped(_moments_interval(replicates, estimate, rules.level), columns)
-    elif method == "bca":
-        ends = bca_interval(replicates, estimate, jackknife, rules.level)
+    elif not studentised:
+        ends = percentile_interval(replicates, rules.level)
     else:
-        weights = np.concatenate([*(_drawn_groups(part, groups) for part in samples), np.ones((1, number), np.int64)])
+        weights = np.concatenate([*(part.drawn.toarray() for part in samples), np.ones((1, number), np.int64)])
         values = np.concatenate([replicates, estimate[None]])
         alone = np.where(
             [column.of_strata for column in columns],
@@ -388,17 +384,15 @@ def bootstrap(
         ends = studentised_interval(replicates, estimate, errors[:-1], errors[-1], rules.level)
         ends = _clipped(ends, columns)
     often = _often_defined(replicates)
-    return tuple(interval_of(ends[k], float(estimate[k]), bool(often[k])) for k in range(len(columns)))
+    return tuple(_interval_of(ends[k], float(estimate[k]), bool(often[k])) for k in range(len(columns)))
 
 
-def interval_of(ends: Float64, estimate: float, often_defined: bool) -> Interval:
+def _interval_of(ends: Float64, estimate: float, often_defined: bool) -> Interval:
     """Make an interval of its ends (2,), NaN if it has none; else say why there is none."""
     if math.isnan(estimate):
         return Interval(None, None, "undefined")
-    if not often_defined:
-        return Interval(None, None, "often-undefined")
     low, high = ends.tolist()
-    return Interval(None, None, "outside-samples") if math.isnan(low) else Interval(low, high)
+    return Interval(low, high) if often_defined and not math.isnan(low) else Interval(None, None, "often-undefined")
 
 
 def percentile_interval(replicates: Float64, level: float) -> Float64:
@@ -414,43 +408,6 @@ def percentile_interval(replicates: Float64, level: float) -> Float64:
     """
     tail = (1 - level) / 2
     return _quantiles(replicates, np.broadcast_to([tail, 1 - tail], (replicates.shape[1], 2)))
-
-
-def bca_interval(replicates: Float64, estimate: Float64, jackknife: Float64, level: float) -> Float64:
-    """Compute the bias-corrected and accelerated interval, float64 (K, 2), by other quantiles of the samples.
-
-    replicates  of each column in each sample, float64 (S, K), NaN where it is undefined; those are left out
-    estimate    of each column in the data set, float64 (K,)
-    jackknife   of each column in the data set without each group, float64 (G, K); NaN is left out
-
-    With Φ the normal distribution and z = Φ⁻¹((1 ± level) / 2), the ends are the quantiles
-    Φ(z0 + (z0 + z) / (1 - a (z0 + z))). ``z0``, the bias, is Φ⁻¹ of the share of samples below the estimate, ties
-    counting half. ``a``, the acceleration, is sum d³ / (6 (sum d²)^1.5), with d the mean of the jackknife minus each of
-    its values; 0 if they are all equal.
-
-    A column that is the same in all samples has an interval of no width. NaN for a column that is undefined in more
-    than a tenth of the samples, and where the estimate lies outside all samples (z0 is infinite). Efron, Better
-    bootstrap confidence intervals, JASA 82, 1987.
-
-    >>> samples = np.arange(101.0)[:, None]
-    >>> bca_interval(samples, np.array([50.0]), np.array([[1.0], [2.0], [3.0]]), 0.9).round(6).tolist()
-    [[5.0, 95.0]]
-    """
-    tail = (1 - level) / 2
-    defined = ~np.isnan(replicates)
-    tie = TIE + TIE_PART * np.abs(estimate)
-    above_estimate = replicates - estimate
-    below = (above_estimate < -tie).sum(axis=0)
-    tied = (np.abs(above_estimate) <= tie).sum(axis=0)
-    bias = scipy.special.ndtri((below + tied / 2) / np.maximum(defined.sum(axis=0), 1))
-    inside = np.isfinite(bias)
-    bias = np.where(inside, bias, 0.0)[:, None]
-    score = bias + scipy.special.ndtri([tail, 1 - tail])
-    # 0 or below only beyond the point where the quantile has reached 0 or 1
-    stretch = np.maximum(1 - acceleration(jackknife)[:, None] * score, TIE)
-    ends = _quantiles(replicates, scipy.special.ndtr(bias + score / stretch))
-    ends[~inside] = np.nan
-    return ends
 
 
 def _moments_interval(replicates: Float64, estimate: Float64, level: float) -> Float64:
@@ -478,7 +435,8 @@ def studentised_interval(
 ) -> Float64:
     """Compute the bootstrap-t interval, float64 (K, 2), by how many standard errors samples lie from the estimate.
 
-    replicates, estimate  as in ``bca_interval``
+    replicates  of each column in each sample, float64 (S, K), NaN where it is undefined; those are left out
+    estimate    of each column in the data set, float64 (K,)
     errors  the standard error of each column in each sample, made from that sample, float64 (S, K)
     own     that of each column in the data set, float64 (K,)
 
@@ -560,23 +518,6 @@ def _each_alone(groups: Int64) -> Samples:
     return Samples(scipy.sparse.eye_array(units.shape[0], dtype=np.int64, format="csr"), units)
 
 
-def _drawn_groups(samples: Samples, groups: Int64) -> Int64:
-    """Count how often each sample has each group, int64 (S, G)."""
-    of_unit = groups[samples.units.indices[samples.units.indptr[:-1]]]
-    return np.asarray((samples.drawn @ _count_indices(of_unit[:, None], int(groups.max()) + 1)).toarray())
-
-
-def acceleration(jackknife: Float64) -> Float64:
-    """Estimate from the jackknife (G, K) how fast the spread of each column changes with its value, (K,)."""
-    defined = ~np.isnan(jackknife)
-    mean = np.where(defined, jackknife, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
-    distance = np.where(defined, mean - jackknife, 0.0)
-    varies = np.max(np.abs(distance), axis=0) > TIE + TIE_PART * np.abs(mean)
-    cubes, squares = (distance * distance * distance).sum(axis=0), (distance * distance).sum(axis=0)
-    squares = np.where(varies, squares, 1.0)
-    return np.where(varies, cubes / (6 * squares * np.sqrt(squares)), 0.0)
-
-
 def _quantiles(replicates: Float64, shares: Float64, *, defined: Bool | None = None) -> Float64:
     """Compute quantiles of each column of replicates (S, K) without NaN, each at its own shares (K, Q); (K, Q).
 
@@ -604,7 +545,7 @@ def _often_defined(replicates: Float64) -> Bool:
 # --- samples of patients ----------------------------------------------------------------------------------------------
 
 
-Stages = Literal["groups", "groups_and_cases", "groups_in_strata"]
+Stages = Literal["groups", "groups_in_strata"]
 EvaluateColumn = Callable[[Units], Float64]
 
 SAMPLES_AT_ONCE = 1024  # and fewer if there are many groups: what is held at once stays below some 100 MB
@@ -632,8 +573,8 @@ class Column:
 class Samples:
     """S samples, each made of drawn groups.
 
-    drawn  sparse int64 (S, D): how often each sample has each of the D distinct drawn groups
-    units  sparse int64 (D, U): how often each of them has each case
+    drawn  sparse int64 (S, G): how often each sample has each group
+    units  sparse int64 (G, U): which cases each group has
     """
 
     drawn: Any
@@ -653,33 +594,27 @@ def resample(
 
     groups  group of each case, int64 (U,); every number from 0 to G - 1 occurs. Number the groups in the order of their
             names, and sort the cases inside them by name: what is drawn are indices in that order.
-    stages  "groups": a drawn group has its cases as they are. "groups_and_cases": as many cases as the group has are
-            drawn from them with replacement, anew for each time that the group is drawn. "groups_in_strata": as many
-            groups as each stratum has are drawn from that stratum
+    stages  "groups": all are drawn alike. "groups_in_strata": as many groups as each stratum has are drawn from it
     strata  stratum of each case, int64 (U,); a group belongs to that of its first case
 
-    Groups come from stream 0 of the seed, one word for each drawn group, sample by sample; cases from stream 1, one
-    word for each drawn case. So both stages draw the same groups. Only in
-    strata no sample misses one.
+    Groups come from stream 0 of the seed, one word for each drawn group, sample by sample. A drawn group has its
+    cases as they are. Only in strata no sample misses one.
 
     >>> found = next(resample(np.array([0, 0, 1]), samples=2, seed=1, stages="groups"))
     >>> found.drawn.toarray().tolist(), found.cases().toarray().tolist()
     ([[0, 2], [1, 1]], [[0, 0, 2], [1, 1, 1]])
     """
-    group_draw, case_draw = RandomIntegers(seed=seed, stream=0), RandomIntegers(seed=seed, stream=1)
+    integers, units = RandomIntegers(seed=seed, stream=0), group_units(groups)
     size = np.bincount(groups)
     at_once = min(SAMPLES_AT_ONCE, max(1, ENTRIES_AT_ONCE // (len(size) * int(size.max()))))
     for first in range(0, samples, at_once):
         shape = min(at_once, samples - first), len(size)
         if stages == "groups_in_strata" and strata is not None:
             first_case = np.unique(groups, return_index=True)[1]
-            drawn = _draw_in_strata(strata[first_case], shape[0], group_draw)
+            drawn = _draw_in_strata(strata[first_case], shape[0], integers)
         else:
-            drawn = group_draw.below(np.full(shape, len(size)))
-        if stages != "groups_and_cases":
-            yield Samples(_count_indices(drawn, len(size)), group_units(groups))
-        else:
-            yield _draw_cases(drawn, groups, case_draw)
+            drawn = integers.below(np.full(shape, len(size)))
+        yield Samples(_count_indices(drawn, len(size)), units)
 
 
 def _draw_in_strata(strata: Int64, samples: int, integers: RandomIntegers) -> Int64:
@@ -695,22 +630,6 @@ def _draw_in_strata(strata: Int64, samples: int, integers: RandomIntegers) -> In
     first = np.cumsum(of_stratum) - of_stratum
     index = integers.below(np.broadcast_to(of_stratum[strata], (samples, len(strata))))
     return np.asarray(members[first[strata] + index])
-
-
-def _draw_cases(drawn: Int64, groups: Int64, integers: RandomIntegers) -> Samples:
-    """Draw cases with replacement inside each drawn group, int64 (S, G). Equal results are one unit."""
-    size = np.bincount(groups)
-    members, first = np.argsort(groups, kind="stable"), np.cumsum(size) - size
-    group = drawn.ravel()
-    draw = np.repeat(np.arange(len(group)), size[group])
-    index = integers.below(size[group[draw]])
-    widest = int(size.max())
-    times = np.bincount(draw * widest + index, minlength=len(group) * widest).reshape(len(group), widest)
-    distinct, unit = np.unique(np.column_stack([group, times]), axis=0, return_inverse=True)
-    row, index = np.nonzero(distinct[:, 1:])
-    case = members[first[distinct[row, 0]] + index]
-    units = scipy.sparse.csr_array((distinct[row, 1 + index], (row, case)), shape=(len(distinct), len(groups)))
-    return Samples(_count_indices(unit.reshape(drawn.shape), len(distinct)), units)
 
 
 def _count_indices(indices: Int64, number: int) -> Any:
@@ -754,19 +673,16 @@ def score_samples(
     evaluate: EvaluateColumn,
     strata: Int64,
     *,
-    of_group: Float64 | None = None,
+    of_group: Float64,
 ) -> Float64:
     """Score the columns in every sample, float64 (S, K); NaN where one is undefined.
 
     of_case  the metrics of every single case, float64 (U, M), NaN where one is left out
     strata   stratum of each case, int64 (U,), from 0
-    of_group the metrics of the drawn groups, float64 (D, M), if they are known
+    of_group the metrics of the groups, float64 (G, M); without a column over groups they are not looked at
     """
     cases = samples.cases()
     group_first_case = samples.units.indices[samples.units.indptr[:-1]]
-    if of_group is None:
-        has_groups = any(column.unit == "group" for column in columns)
-        of_group = evaluate_units(table, samples.units, evaluate) if has_groups else np.empty((0, 0))
 
     def within(unit: AggregationUnit, part: Bool) -> Float64:
         """Aggregate all metrics over the cases that are in a part of the data set, (S, M)."""

@@ -427,7 +427,7 @@ class UnitMean:
     deviation: float | None = None
 
 
-NoInterval = Literal["one-group", "few-groups", "few-nuclei", "undefined", "often-undefined", "outside-samples"]
+NoInterval = Literal["one-group", "few-groups", "few-nuclei", "undefined", "often-undefined"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,7 +439,6 @@ class Interval:
     few-nuclei       the reference has too few nuclei, or too few of the class
     undefined        the number itself is undefined
     often-undefined  it is undefined in more than a tenth of the samples
-    outside-samples  it lies outside all samples, so that BCa has no correction for it
     """
 
     low: float | None
