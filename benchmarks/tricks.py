@@ -25,8 +25,11 @@ from evaluation.challenge import Challenge
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes_of
+from evaluation.scoring.read import rules_of_references
+from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import summarise
-from evaluation.scoring.street import read_submission
+from evaluation.scoring.street import CaseOutcome, ReadCase, raise_faults, read_and_match, sort_cases
+from evaluation.scoring.workers import run_job
 from nuclei_metrics.instances import runs
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.instances.runs import instances_from_labels
@@ -487,13 +490,23 @@ def places_of(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -> 
     return dict(zip(table.teams, ranked_table.apply_method(table, rules).position.tolist(), strict=True))
 
 
+def _read_submission(folder: Path, challenge: Challenge, path: Path) -> list[ReadCase]:
+    """All cases of a submission. Raises SubmissionRejected, ChallengeBroken."""
+    received = receive_submission(challenge, path, folder)
+    cases = run_job(sort_cases(challenge, folder, received), 1)
+    rules = rules_of_references(cases.challenge)
+    outcomes = [read_and_match(cases.challenge, folder, received.files, case, rules) for case in cases.inputs]
+    raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
+    return [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
+
+
 def read_field(folder: Path, challenge: Challenge, submissions: Mapping[str, Path]) -> Field:
     """Read the nuclei of all teams. Raises ChallengeBroken, SubmissionRejected."""
     teams: dict[str, Predictions] = {}
     references: list[PreparedReference] = []
     cases: list[Case] = []
     for name, path in sorted(submissions.items()):
-        read = read_submission(folder, challenge, path)
+        read = _read_submission(folder, challenge, path)
         cases = [case.matched.case for case in read]
         references = references or [case.matched.reference for case in read]
         teams[name] = [case.prediction for case in read]

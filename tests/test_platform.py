@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import SimpleITK
 from baseline import ALGORITHM, JOB, algorithm_phase, board_with_baseline, write_jobs, write_kit_and_inputs
+from container.job_tree import write_job_tree
 
 from evaluation import score_submission
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.files.schemas import json_schema, model_of
 from evaluation.folders.demo import write_demo
-from evaluation.platform.job_tree import write_job_tree
 from evaluation.platform.phase import phase_of
 from evaluation.platform.wheel import WHEEL_FILE
 

@@ -30,7 +30,7 @@ from evaluation.scoring import executors, street, workers
 from evaluation.scoring import read as module
 from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.pool import CASE_BYTES, ProcessPool
-from evaluation.scoring.read import SharedCases, Store, file_states, kept_reference, rules_of_references
+from evaluation.scoring.read import SharedCases, Store, file_states, kept_references, rules_of_references
 from evaluation.scoring.receive import memory_needs, receive_submission
 from evaluation.scoring.score import ScoredCases, summarise
 from evaluation.scoring.street import score_submission
@@ -647,15 +647,16 @@ def test_the_memory_is_bounded_and_goes_to_the_rules_in_use(monkeypatch: pytest.
 
 
 def test_a_reference_that_may_change_unseen_is_never_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "reference_files", lambda *case: ())
+    monkeypatch.setattr(module, "reference_files", lambda *case: (CaseFile("a.xml", 0),))
     made = PreparedReference(join_instances([], (5, 5)), empty_region())
     monkeypatch.setattr(module, "read_reference", lambda *case, **how: made)
-    case = Case("a", "a", 5, 5)
+    case, challenge = Case("a", "a", 5, 5), Challenge.from_preset("recommended", name="a")
     for state, entries in (("", 0), ("a state", 1)):
         monkeypatch.setattr(module, "file_states", lambda *case, state=state: state)
         monkeypatch.setattr(module, "store", Store())
         for _ in range(3):
-            assert not len(kept_reference(None, Path("folder"), case, "rules").instances)  # type: ignore[arg-type]
+            (reference,) = kept_references(challenge, Path("folder"), [(case, None)], "rules")
+            assert isinstance(reference, PreparedReference) and not len(reference.instances)
         assert len(module.store.pickled) == entries
 
 

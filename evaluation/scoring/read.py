@@ -651,16 +651,6 @@ class Store:
 store = Store()
 
 
-def kept_reference(
-    challenge: Challenge, folder: Path, case: Case, rules: str, side: Side | None = None
-) -> PreparedReference:
-    """``kept_references`` of one case, from its own files. Raises InputFault."""
-    (reference,) = kept_references(challenge, folder, [(case, None)], rules, side)
-    if isinstance(reference, InputFault):
-        raise reference
-    return reference
-
-
 def kept_references(
     challenge: Challenge,
     folder: Path,

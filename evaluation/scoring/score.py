@@ -141,7 +141,7 @@ class ScoredCases:
         """The scores of each case as they enter means, by matching rule and metric."""
         return {
             rule: {metric.path: penalised(metric, self.units[rule], self.challenge) for metric in metrics}
-            for rule, metrics in metrics_of_rules(self.challenge).items()
+            for rule, metrics in _metrics_of_rules(self.challenge).items()
         }
 
     @cached_property
@@ -336,7 +336,7 @@ def summarise(
     scored = cases if isinstance(cases, ScoredCases) else ScoredCases(challenge, cases)
     units, scores = {}, {}
     intervals: dict[tuple[str, ...], Interval] = {}
-    for index, (rule, metrics) in enumerate(metrics_of_rules(challenge).items()):
+    for index, (rule, metrics) in enumerate(_metrics_of_rules(challenge).items()):
         units[rule], by_metric = _score_units(metrics, scored, rule, challenge)
         scores[rule] = tuple(
             _average_units(metric, by_metric[metric.path], units[rule], scored.cases, challenge) for metric in metrics
@@ -347,7 +347,7 @@ def summarise(
     return Result(challenge, scored, units, scores, tuple(findings), intervals)
 
 
-def metrics_of_rules(challenge: Challenge) -> dict[str, tuple[Metric, ...]]:
+def _metrics_of_rules(challenge: Challenge) -> dict[str, tuple[Metric, ...]]:
     """The metrics under each matching rule."""
     return {
         rule: metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0)

@@ -377,16 +377,6 @@ def _finish_submissions(finish: Callable[[Result], Finished], submissions: Seque
     return [finish(summarise(*counted)) for counted in submissions]
 
 
-def read_submission(folder: Path, challenge: Challenge, path: Path) -> list[ReadCase]:
-    """All cases of a submission. Raises SubmissionRejected, ChallengeBroken."""
-    received = receive.receive_submission(challenge, path, folder)
-    cases = run_job(sort_cases(challenge, folder, received), 1)
-    rules = rules_of_references(cases.challenge)
-    outcomes = [read_and_match(cases.challenge, folder, received.files, case, rules) for case in cases.inputs]
-    raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
-    return [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
-
-
 def check_submission(
     challenge_folder: Path | str,
     submission: Path | str,

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from container.engine import Ended, Engine
+from container.job_tree import write_job_tree
 from evaluation.challenge import Challenge
 from evaluation.files.submission.jobs import JOBS_FILE
 from evaluation.folders.demo import write_demo
-from evaluation.platform.job_tree import write_job_tree
 from evaluation.platform.phase import phase_of
 
 
