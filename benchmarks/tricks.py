@@ -29,7 +29,7 @@ from evaluation.scoring.read import rules_of_references
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import summarise
 from evaluation.scoring.street import CaseOutcome, ReadCase, raise_faults, read_and_match, sort_cases
-from evaluation.scoring.workers import run_job
+from evaluation.scoring.workers import run_here
 from nuclei_metrics.instances import runs
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.instances.runs import instances_from_labels
@@ -493,7 +493,7 @@ def places_of(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -> 
 def _read_submission(folder: Path, challenge: Challenge, path: Path) -> list[ReadCase]:
     """All cases of a submission. Raises SubmissionRejected, ChallengeBroken."""
     received = receive_submission(challenge, path, folder)
-    cases = run_job(sort_cases(challenge, folder, received), 1)
+    cases = sort_cases(challenge, folder, received, run=run_here)
     rules = rules_of_references(cases.challenge)
     outcomes = [read_and_match(cases.challenge, folder, received.files, case, rules) for case in cases.inputs]
     raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])

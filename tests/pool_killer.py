@@ -1,4 +1,4 @@
-"""Stand-ins for ``score_cases`` that lose their worker. A module, so that workers can import them."""
+"""Stand-ins for ``_score_team`` that lose their worker. A module, so that workers can import them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 from killer import kill_worker
 
-from evaluation.scoring.street import score_cases
+from evaluation.board.teams import _score_team
 
 
 def score_after_a_loss(*task: Any) -> Any:
-    """Cases, scored; the first task of all kills its worker, once. The mark lies where the environment says."""
+    """A submission, scored; the first task of all kills its worker, once. The mark lies where the environment says."""
     mark = Path(os.environ["KILLER_MARK"])
     if not mark.exists():
         mark.touch()
         kill_worker()
-    return score_cases(*task)
+    return _score_team(*task)
 
 
-def score_but_the_poisoned(challenge: Any, folder: Path, files: Any, *rest: Any) -> Any:
-    """Cases, scored; those of the submission 'poison' kill every worker."""
-    if files.path.name == "poison":
+def score_but_the_poisoned(*task: Any) -> Any:
+    """A submission, scored; 'poison' kills every worker."""
+    if task[-1].name == "poison":
         kill_worker()
-    return score_cases(challenge, folder, files, *rest)
+    return _score_team(*task)

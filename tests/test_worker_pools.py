@@ -161,11 +161,8 @@ def test_one_pool_scores_all_teams_and_a_second_call_only_what_is_new(made, expe
 def test_the_main_process_begins_and_is_joined_where_that_saves_time(
     made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, pools
 ) -> None:
-    is_faster_shared = workers.is_faster_shared
-    for module in (workers, pool):
-        monkeypatch.setattr(
-            module, "is_faster_shared", lambda _, tasks, workers: is_faster_shared(seconds, tasks, workers)
-        )
+    is_faster_shared = pool.is_faster_shared
+    monkeypatch.setattr(pool, "is_faster_shared", lambda _, tasks, workers: is_faster_shared(seconds, tasks, workers))
     monkeypatch.setattr(workers, "usable_processors", lambda: 2)
     monkeypatch.setattr(workers, "memory_left", lambda: MemoryLeft(64 * 10**9))
     monkeypatch.setattr(workers, "SURELY_LONG_BYTES", UNLIMITED)
@@ -180,8 +177,8 @@ def test_what_needs_more_memory_than_each_worker_has_is_worked_on_with_nothing_b
     crowds: list[int] = []
 
     class Watched(ProcessPool):
-        def __init__(self, width: int, *, tries_again: bool, bytes_each: int = 0) -> None:
-            super().__init__(width, tries_again=tries_again, bytes_each=1_000_000)
+        def __init__(self, width: int, **options: Any) -> None:
+            super().__init__(width, **options | {"bytes_each": 1_000_000})
 
         def received(self) -> Any:
             crowds.append(len(self.workers))
@@ -197,8 +194,7 @@ def test_what_needs_more_memory_than_each_worker_has_is_worked_on_with_nothing_b
 def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(made, expected, opened, tmp_path, monkeypatch):
     """The others go on; what it was at is tried again when they are done."""
     monkeypatch.setenv("KILLER_MARK", str(tmp_path / "mark"))
-    monkeypatch.setattr("evaluation.scoring.street.score_cases", score_after_a_loss)
-    monkeypatch.setattr(workers, "IN_FLIGHT_UP_TO", 2)
+    monkeypatch.setattr("evaluation.board.teams._score_team", score_after_a_loss)
     rank(made, tmp_path / "out", workers=2)
     assert (tmp_path / "mark").exists()
     assert opened == [2]
@@ -213,7 +209,7 @@ def with_poison(made: Path, folder: Path) -> Path:
 
 
 def test_a_submission_that_kills_workers_alone_has_no_place(made, expected, opened, tmp_path, monkeypatch):
-    monkeypatch.setattr("evaluation.scoring.street.score_cases", score_but_the_poisoned)
+    monkeypatch.setattr("evaluation.board.teams._score_team", score_but_the_poisoned)
     board = rank(made, tmp_path / "out", teams=with_poison(made, tmp_path), workers=2)
     assert [(row.name, row.code) for row in board.not_ranked] == [("poison", "worker-died"), ("team_3", "wrong-format")]
     of_others = {
@@ -281,7 +277,7 @@ def test_faults_of_a_submission_are_never_tried_again(made: Path, tmp_path: Path
     shutil.copytree(made / "teams/team_3", tmp_path / "teams/team_3")
     with Forgetful(lambda number: False) as executor:
         board = rank(made, tmp_path / "out", teams=tmp_path / "teams", executor=executor, workers=1)
-        assert executor.submitted == PARTS
+        assert executor.submitted == 1
     assert [row.code for row in board.not_ranked] == ["wrong-format"]
 
 
@@ -290,8 +286,7 @@ def test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on(made, e
     told: dict[str, str] = {}
     teams = Path(shutil.copytree(made / "teams", tmp_path / "teams"))
     shutil.move(teams / "team_4", teams / "poison")
-    monkeypatch.setattr("evaluation.scoring.street.score_cases", score_but_the_poisoned)
-    monkeypatch.setattr(workers, "IN_FLIGHT_UP_TO", 2)
+    monkeypatch.setattr("evaluation.board.teams._score_team", score_but_the_poisoned)
     with spawned(1) as executor, pytest.raises(WorkersLost, match="no-cluster") as lost:
         rank(made, tmp_path / "out", teams=teams, executor=executor, note=noted_in(told))
     assert "Completed work is kept" in lost.value.findings[0].fix
@@ -334,7 +329,7 @@ def test_a_worker_with_another_version_is_told(made, tmp_path, monkeypatch):
 
 def test_a_worker_without_the_program_is_told(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes back is the ImportError of unpickling; here a task raises it."""
-    monkeypatch.setattr("evaluation.scoring.street.score_cases", import_nothing)
+    monkeypatch.setattr("evaluation.board.teams._score_team", import_nothing)
     with ThreadPoolExecutor(1) as executor, pytest.raises(WorkersLost) as lost:
         rank(made, tmp_path / "out", executor=executor)
     assert str(lost.value).startswith("[no-cluster] a worker: ")
@@ -379,7 +374,7 @@ def test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes(made, expec
 def test_a_submission_that_kills_every_worker_is_told_and_the_others_are_scored(
     made: Path, dask_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.scoring.street.score_cases", score_but_the_poisoned)
+    monkeypatch.setattr("evaluation.board.teams._score_team", score_but_the_poisoned)
     with executors.connect(dask_cluster.scheduler_address) as executor:
         board = rank(made, tmp_path / "out", teams=with_poison(made, tmp_path), executor=executor, workers=1)
     assert [(row.name, row.code) for row in board.not_ranked] == [("poison", "worker-died"), ("team_3", "wrong-format")]

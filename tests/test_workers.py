@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,11 @@ from evaluation.scoring.workers import (
     MAIN_BYTES,
     SURELY_LONG_BYTES,
     WORKER_BYTES,
-    Job,
+    Run,
     Work,
     batches,
     plan_workers,
-    run_job,
-    run_jobs,
+    run_here,
     run_on,
     run_work,
 )
@@ -405,22 +405,49 @@ def leave_a_mark(folder: str, items: list[int]) -> list[int]:
     return items
 
 
+def itself(item: int) -> int:
+    return item
+
+
 @pytest.mark.parametrize("kind", ["alone", "processes", "threads"])
 def test_behind_what_spends_the_last_of_a_budget_nothing_is_worked_on(kind: str, tmp_path: Path) -> None:
     """The same outcomes whoever works; of the other tasks only those that somebody worked on already are done."""
 
-    def job(name: str) -> Job[list[int]]:
+    def work(run: Run, name: str) -> list[int]:
         (tmp_path / name).mkdir()
-        marks = {"at_once": 1, "budget": 3, "spent": lambda item: item}
-        return (yield Work(leave_a_mark, (str(tmp_path / name),), range(200), [0] * 200, **marks))
+        marks = {"at_once": 1, "budget": 3, "spent": itself}
+        return run(Work(leave_a_mark, (str(tmp_path / name),), range(200), [0] * 200, **marks))
 
+    executor = ThreadPoolExecutor(2) if kind == "threads" else None
     if kind == "alone":
-        assert run_job(job("a"), 1) == run_job(job("b"), 2) == [0, 1, 2]
+        assert work(run_here, "a") == work(partial(run_work, workers=1), "b") == [0, 1, 2]
     else:
-        executor = ThreadPoolExecutor(2) if kind == "threads" else None
-        done = run_jobs("abc", job, needs=[0], workers=2, executor=executor)
-        assert sorted(done) == [(place, [0, 1, 2]) for place in range(3)]
+        assert work(partial(run_work, workers=2, executor=executor), "c") == [0, 1, 2]
     assert all(3 <= len(list(folder.iterdir())) < 50 for folder in tmp_path.iterdir())
+
+
+def is_alone(items: Sequence[int]) -> list[bool]:
+    from evaluation.files.decoding.guard import of_thread
+
+    return [of_thread.share is None for _ in items]
+
+
+def with_need(run: Run, need: int) -> list[bool]:
+    return run(Work(is_alone, (), [0], [need]))
+
+
+def test_a_submission_with_a_case_that_needs_more_memory_than_a_worker_has_is_worked_on_alone(monkeypatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "library"), str(ROOT / "tests")]))
+    monkeypatch.setattr(workers, "memory_left", lambda: MemoryLeft(4 * GB))
+    monkeypatch.setattr(workers, "usable_processors", lambda: 2)
+    monkeypatch.setattr(workers, "can_fork", lambda: True)
+    monkeypatch.setattr(workers, "SURELY_LONG_BYTES", 0)
+    done = workers.run_many(with_need, (), [MB, 3 * GB, MB], needs=[40 * MB] * 2, workers=None, executor=None)
+    assert [(index, answer.outcome) for index, answer in sorted(done, key=lambda one: one[0])] == [
+        (0, [False]),
+        (1, [True]),
+        (2, [False]),
+    ]
 
 
 def names_in(folder: Path, items: Sequence[int]) -> list[str]:
@@ -544,7 +571,7 @@ def test_a_fault_found_while_measuring_and_one_found_while_reading_are_both_told
     next((submission / "P2/P2_2").rglob("*.mat")).write_bytes(b"no MATLAB file")
     challenge, folder = Challenge.load(FROZEN / "challenge"), FROZEN / "challenge"
     received = receive_submission(challenge, submission, folder)
-    cases = run_job(street.sort_cases(challenge, folder, received), 1)
+    cases = street.sort_cases(challenge, folder, received, run=run_here)
     outcomes = [
         outcome
         for first in range(0, len(cases.inputs), together)
@@ -568,7 +595,7 @@ def test_results_do_not_depend_on_which_process_scored_which_cases(tmp_path: Pat
     whole = score_submission(folder, submission, workers=1)
     challenge = Challenge.load(folder)
     received = receive_submission(challenge, submission, folder)
-    cases = run_job(street.sort_cases(challenge, folder, received), 1)
+    cases = street.sort_cases(challenge, folder, received, run=run_here)
     parts = [
         street.score_cases(cases.challenge, folder, received.files, [case])[0].scored for case in reversed(cases.inputs)
     ]

@@ -47,7 +47,7 @@ from evaluation.scoring.rasterise import of_every_case
 from evaluation.scoring.read import read_reference
 from evaluation.scoring.score import UNIT_OF_MEAN, Result
 from evaluation.scoring.street import score_submission
-from evaluation.scoring.workers import Progress, progress_of_round, run_job
+from evaluation.scoring.workers import Progress, progress_of_round, run_work
 from nuclei_metrics.instances.runs import erode_instances
 from nuclei_metrics.metrics import class_aware_matching, metrics_of
 from nuclei_metrics.model import AGGREGATIONS, WITH_FRACTION, Case, Float64, MissingValues, RankingMethod, ScoreTable
@@ -492,7 +492,7 @@ def _coded_references(folder: Path, plan: _AuditPlan, workers: int | None) -> li
     """
     with tempfile.TemporaryDirectory(prefix="evaluation-audit-") as scratch:
         target = Path(scratch)
-        run_job(of_every_case(partial(_draw_coded, target), plan.challenge, folder), workers)
+        of_every_case(partial(_draw_coded, target), plan.challenge, folder, run=partial(run_work, workers=workers))
         columns = [team_scores.plan_columns(run.challenge, team_scores.as_columns(plan.all_paths)) for run in plan.runs]
         results = [score_submission(folder, target, challenge=run.challenge, workers=workers) for run in plan.runs]
     return [

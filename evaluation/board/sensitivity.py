@@ -27,7 +27,7 @@ from evaluation.findings import Finding, counted, fault, percent, quote
 from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.scoring.rasterise import of_every_case
 from evaluation.scoring.read import read_reference
-from evaluation.scoring.workers import Progress, run_job
+from evaluation.scoring.workers import Progress, run_work
 from nuclei_metrics.instances import runs
 from nuclei_metrics.instances.prepare import PreparedReference, apply_ignore_region
 from nuclei_metrics.matching import overlap_table
@@ -81,7 +81,8 @@ def study_sensitivity(
     if challenge.reference.are_points or challenge.reference.are_counts:
         raise WrongUsage(fault("no-outlines", "challenge.toml: reference.format", format=challenge.reference.format))
     rules = rules_to_try(challenge)
-    studies = run_job(of_every_case(partial(study_case, rules), challenge, folder, progress), workers)
+    run = partial(run_work, workers=workers)
+    studies = of_every_case(partial(study_case, rules), challenge, folder, progress, run)
     return summarise_studies(challenge, rules, studies)
 
 

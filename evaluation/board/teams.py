@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,12 +39,13 @@ from evaluation.findings.errors import (
     faults_as,
     redact_findings,
 )
+from evaluation.scoring.pool import Answer
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import reference_files
 from evaluation.scoring.receive import memory_needs, rejection
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_then
-from evaluation.scoring.workers import Job, Progress, run_job, run_jobs
+from evaluation.scoring.workers import Progress, Run, run_many, run_work
 
 OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "reference")}
 SUFFIXES = (".zip", ".csv")
@@ -186,51 +188,82 @@ def score_teams(
     folder_of_teams = find_teams(submissions, output=output)
     teams = folder_of_teams.teams
     of_challenge = challenge_key(challenge_folder, challenge) + kept.key
-    challenge = run_job(with_sizes(challenge, challenge_folder), workers)
+    challenge = with_sizes(challenge, challenge_folder, partial(run_work, workers=workers))
 
-    def score_one(team: _Team) -> Job[tuple[TeamScores | store.Unranked, TeamOutcome, str]]:
-        folder = output / kept.folder / team.name
-        key, trace = _submission_key(of_challenge, challenge, team.path), ""
-        is_kept = store.holds_result(folder, key, kept.files)
-        if not is_kept:
-            store.forget(folder)
-            try:
-                texts = yield from score_then(kept.finish, challenge_folder, team.path, challenge=challenge)
-                write_together(folder, texts)
-                content: dict[str, Any] = {"files": {name: store.file_hash(folder / name) for name in kept.files}}
-            except (ChallengeBroken, WorkersLost):
-                raise
-            except (OSError, MemoryError):
-                raise
-            except Exception as error:  # noqa: BLE001 (one submission never stops the others)
-                refused = _why_unranked(team.name, error)
-                key = key if isinstance(error, SubmissionRejected) else ""  # anything else may be gone the next time
-                content, trace = {"code": refused.code, "reason": refused.reason}, _trace_of(error)
-            write_atomically(folder / store.KEY_FILE, as_json({"key": key, **content}))
-        if unranked := store.rejection_in(store.read_key(folder), team.name):
-            return unranked, "not ranked", trace
-        scores = kept.read(folder, team.name) if kept.read else _read_team(folder, team.name, challenge, columns)
-        return scores, "kept" if is_kept else "scored", ""
-
-    results: dict[int, TeamScores | store.Unranked] = {}
+    results: dict[str, TeamScores | store.Unranked] = {}
 
     def advance() -> None:
         if progress:
             progress(len(results), len(teams))
 
+    def settle(team: _Team, outcome: TeamOutcome, trace: str = "") -> None:
+        folder = output / kept.folder / team.name
+        if unranked := store.rejection_in(store.read_key(folder), team.name):
+            results[team.name], outcome = unranked, "not ranked"
+        elif kept.read:
+            results[team.name] = kept.read(folder, team.name)
+        else:
+            results[team.name] = _read_team(folder, team.name, challenge, columns)
+        if note:
+            note(team.name, outcome, trace)
+        advance()
+
     advance()
+    new = []
+    for team in teams:
+        folder = output / kept.folder / team.name
+        has_key = (folder / store.KEY_FILE).exists()
+        if has_key and store.holds_result(folder, _submission_key(of_challenge, challenge, team.path), kept.files):
+            settle(team, "kept")
+        else:
+            store.forget(folder)
+            new.append(team)
     needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
-    outcomes = run_jobs(teams, score_one, needs=needs, workers=workers, executor=executor, idle=advance)
+    common = kept.finish, of_challenge, challenge, challenge_folder.absolute()  # workers may be elsewhere
+    paths = [team.path.absolute() for team in new]
+    outcomes = run_many(_score_team, common, paths, needs=needs, workers=workers, executor=executor, idle=advance)
     with closing(outcomes):  # whatever happens: nobody works on
-        for number, (of_team, outcome, trace) in outcomes:
-            results[number] = of_team
-            if note:
-                note(teams[number].name, outcome, trace)
-            advance()
-    ordered = [results[number] for number in range(len(teams))]
+        for number, answer in outcomes:
+            settle(new[number], "scored", _keep(output / kept.folder / new[number].name, answer, kept.files))
+    ordered = [results[team.name] for team in teams]
     scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
     unranked = tuple(of_team for of_team in ordered if isinstance(of_team, store.Unranked))
     return _ScoredTeams(scores, (*unranked, *folder_of_teams.unranked), tuple(folder_of_teams.findings))
+
+
+def _score_team(
+    finish: Callable[[Result], dict[str, str]],
+    of_challenge: str,
+    challenge: Challenge,
+    folder: Path,
+    run: Run,
+    submission: Path,
+) -> tuple[str, dict[str, str] | SubmissionRejected]:
+    """Return the key of a submission and what is kept of its result, or why it was rejected."""
+    key = _submission_key(of_challenge, challenge, submission)
+    try:
+        return key, score_then(finish, challenge, folder, submission, run)
+    except SubmissionRejected as error:
+        return key, error
+
+
+def _keep(folder: Path, answer: Answer, files: Sequence[str]) -> str:
+    """Write what is kept of a team; return the traceback of a fault of the program, or "".
+
+    Raises ChallengeBroken, WorkersLost, OSError and MemoryError, which stop the others.
+    """
+    outcome: Any
+    key, outcome = ("", answer.error) if answer.error is not None else answer.outcome  # it may be gone the next time
+    if isinstance(outcome, ChallengeBroken | WorkersLost | OSError | MemoryError):
+        raise outcome
+    if isinstance(outcome, Exception):
+        refused = _why_unranked(folder.name, outcome)
+        content: dict[str, Any] = {"code": refused.code, "reason": refused.reason}
+    else:
+        write_together(folder, outcome)
+        content = {"files": {name: store.file_hash(folder / name) for name in files}}
+    write_atomically(folder / store.KEY_FILE, as_json({"key": key, **content}))
+    return _trace_of(outcome) if isinstance(outcome, Exception) else ""
 
 
 def _read_team(folder: Path, name: str, challenge: Challenge, columns: list[PlannedColumn]) -> TeamScores:

@@ -31,7 +31,7 @@ from evaluation.scoring.read import reference_files, rules_of_references
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import CaseInput, CaseOutcome, ReadCase, raise_faults, read_and_match, sort_cases
-from evaluation.scoring.workers import Progress, run_job, run_work
+from evaluation.scoring.workers import Progress, run_work
 from nuclei_metrics.instances.outlines import trace_outlines
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.instances.runs import empty_region, select_instances
@@ -532,7 +532,8 @@ def illustrate_cases(
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder) if challenge is None else challenge
     received = receive_submission(challenge, Path(submission), folder)
-    cases = run_job(sort_cases(challenge, folder, received, progress), workers)
+    run = partial(run_work, workers=workers)
+    cases = sort_cases(challenge, folder, received, progress, run)
     challenge = cases.challenge
     if challenge.are_counts:  # nothing is known of where nuclei lie
         return SecondPass()
@@ -542,7 +543,7 @@ def illustrate_cases(
     paths = find_images(challenge, folder, images)
     sizes = {case.name: prod(case.shape_yx) for case in challenge.cases if case.name in chosen}
     judge = partial(_judge_cases, challenge, folder, received.files, paths, overlays, _share_pixels(sizes, PIXELS))
-    outcomes = run_work(cases.work(judge, progress=progress), workers)
+    outcomes = run(cases.work(judge, progress=progress))
     raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
     judged = [outcome for outcome in outcomes if isinstance(outcome, _Judgement)]
     return SecondPass(

@@ -54,11 +54,8 @@ class ExecutorPool(Pool):
             if watch:
                 watch.has_workers()
             return []
-        future = self.futures.pop(number, None)
-        if future is None:  # withdrawn
-            return []
         try:
-            return [Answer(number, future.result())]
+            return [Answer(number, self.futures.pop(number).result())]
         except _worker_was_lost():
             return [Answer(number, error=WorkerLost())]
         except CancelledError as error:
@@ -67,12 +64,6 @@ class ExecutorPool(Pool):
             raise WorkersLost(fault("no-cluster", "a worker", wording="package-not-found", error=error)) from error
         except Exception as error:  # noqa: BLE001, of the task: raised again where its outcome is wanted
             return [Answer(number, error=error)]
-
-    def withdraw(self, number: int) -> bool:
-        is_waiting = self.futures[number].cancel()
-        if is_waiting:
-            del self.futures[number]
-        return is_waiting
 
     def close(self) -> None:
         """Cancel the tasks that no worker has begun."""

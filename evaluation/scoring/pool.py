@@ -16,7 +16,7 @@ import traceback
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -112,6 +112,17 @@ class Pool(ABC):
             answers.append(answer)
         return answers
 
+    def in_order(self, numbers: Iterable[int]) -> Iterator[Any]:
+        """The outcomes of tasks in their order. Raises the first error."""
+        known: dict[int, Answer] = {}
+        for number in numbers:
+            while number not in known:
+                known |= {answer.number: answer for answer in self.answers()}
+            answer = known.pop(number)
+            if answer.error is not None:
+                raise answer.error
+            yield answer.outcome
+
     def died(self, answer: Answer) -> WorkerDied:
         """The finding about a worker that was lost or had no memory left."""
         of_several = self.several() if answer.number != self.alone else ""
@@ -135,18 +146,6 @@ class Pool(ABC):
     @abstractmethod
     def received(self) -> list[Answer]:
         """Answers that arrived since the last call; may be none after ``WATCH_SECONDS``."""
-
-    def drop(self, number: int) -> None:
-        """Cancel a task whose answer is not needed, unless a worker has begun it."""
-        if number in self.postponed:
-            self.postponed.remove(number)
-            del self.tasks[number]
-        elif self.withdraw(number):
-            del self.tasks[number]
-
-    @abstractmethod
-    def withdraw(self, number: int) -> bool:
-        """Withdraw a task that was sent; False if a worker has begun it."""
 
     @abstractmethod
     def close(self) -> None:
@@ -214,11 +213,6 @@ class ProcessPool(Pool):
             self.close()
         self.queue.append(number)
 
-    def withdraw(self, number: int) -> bool:
-        if is_waiting := number in self.queue:
-            self.queue.remove(number)
-        return is_waiting
-
     def received(self) -> list[Answer]:
         if not self.main_begins:
             self.employ()
@@ -245,7 +239,7 @@ class ProcessPool(Pool):
         began, task = time.perf_counter(), self.tasks[number]
         answer = Answer(number, error=MemoryError())
         if self.main_begins or memory_left().each >= CASE_BYTES:
-            answer = _answer_of(number, task)
+            answer = answer_of(number, task)
         if isinstance(answer.error, MemoryError):
             answer = Answer(number, error=_out_of_memory("the main process", task))
         seconds = time.perf_counter() - began
@@ -387,14 +381,14 @@ def work(pipe: Connection, tasks: Mapping[int, Task]) -> None:
 
     while True:
         number, task, of_thread.share = pipe.recv()
-        answer = _answer_of(number, task or tasks[number])
+        answer = answer_of(number, task or tasks[number])
         try:
             pipe.send(answer if answer.error is None else Answer(number, error=_noted(answer.error)))
         except Exception as error:  # noqa: BLE001, of pickling: raised again by the main process
             pipe.send(Answer(number, error=_noted(error)))
 
 
-def _answer_of(number: int, task: Task) -> Answer:
+def answer_of(number: int, task: Task) -> Answer:
     """The answer to a task that this process works on."""
     try:
         return Answer(number, task.function(*task.arguments))

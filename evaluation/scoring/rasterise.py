@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, 
 from evaluation.scoring.match import only_nuclei, share_of_only_nucleus
 from evaluation.scoring.read import read_reference, read_shared_reference
 from evaluation.scoring.receive import memory_needs
-from evaluation.scoring.workers import Job, Progress, Work, run_job
+from evaluation.scoring.workers import Progress, Run, Work, run_work
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.matching.table import find_twins
 from nuclei_metrics.metrics.segmentation import quantile_sizes
@@ -35,7 +36,8 @@ def rasterise_reference(
     """The reference of every case as instances, with the full rasterisation report. Raises ChallengeBroken."""
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder)
-    prepared = run_job(of_every_case(_rasterise_case, challenge, folder, progress), workers)
+    run = partial(run_work, workers=workers)
+    prepared = of_every_case(_rasterise_case, challenge, folder, progress, run)
     return challenge, list(zip(challenge.cases, prepared, strict=True))
 
 
@@ -52,13 +54,14 @@ def of_every_case(
     challenge: Challenge,
     folder: Path,
     progress: Progress | None = None,
-) -> Job[list[Made]]:
+    run: Run = run_work,
+) -> list[Made]:
     """Apply a function to the reference of every case, in order. Raises ChallengeBroken."""
     with faults_as(ChallengeBroken):
         shared = read_shared_reference(challenge, folder)
     inputs = [(case, None if shared is None else shared.cases[case.name]) for case in challenge.cases]
     needs = memory_needs(challenge, challenge.cases, folder=folder, shared=shared)
-    outcomes = yield Work(_of_cases, (function, challenge, folder), inputs, needs, progress, at_once=1)
+    outcomes = run(Work(_of_cases, (function, challenge, folder), inputs, needs, progress, at_once=1))
     faults = [finding for outcome in outcomes if isinstance(outcome, tuple) for finding in outcome]
     if faults:
         raise ChallengeBroken(*faults)
@@ -99,7 +102,7 @@ def _annotated_twice(case: Case, reference: Instances) -> list[Finding]:
     return [fault("annotated-twice", where, pairs=len(first), named="; ".join(pairs))]
 
 
-def with_sizes(challenge: Challenge, folder: Path) -> Job[Challenge]:
+def with_sizes(challenge: Challenge, folder: Path, run: Run = run_work) -> Challenge:
     """Add to a challenge the sizes of nuclei that ``size_quantiles`` asks for, unless it has them already.
 
     They are those of the whole reference, so no submission, missing case or part of the cases changes them.
@@ -108,7 +111,7 @@ def with_sizes(challenge: Challenge, folder: Path) -> Job[Challenge]:
     rules = challenge.metrics
     if not rules.size_quantiles or rules.sizes_px:
         return challenge
-    return with_sizes_of(challenge, (yield from of_every_case(_areas_of_case, challenge, folder)))
+    return with_sizes_of(challenge, of_every_case(_areas_of_case, challenge, folder, run=run))
 
 
 def with_sizes_of(challenge: Challenge, areas_px: Sequence[Int64]) -> Challenge:

@@ -60,7 +60,7 @@ from evaluation.scoring.read import (
     submission_side,
 )
 from evaluation.scoring.score import Result, ScoredCases, check_columns, summarise
-from evaluation.scoring.workers import Job, Progress, Work, run_job
+from evaluation.scoring.workers import Progress, Run, Work, check_workers, run_work
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.model import Case, CaseResult, Instances
@@ -90,27 +90,30 @@ def score_submission(
     """
     if challenge is not None and not isinstance(challenge, Challenge):
         raise ValueError(f"challenge is of type {type(challenge).__name__}; expected other rules, a Challenge")
-    counting = _count_submission(challenge_folder, submission, challenge=challenge, progress=progress)
-    return summarise(*run_job(counting, workers, executor))
+    check_workers(workers)
+    run = partial(run_work, workers=workers, executor=executor)
+    counted = _count_submission(challenge_folder, submission, run, challenge=challenge, progress=progress)
+    return summarise(*counted)
 
 
 def _count_submission(
     challenge_folder: Path | str,
     submission: Path | str,
+    run: Run,
     *,
     challenge: Challenge | None = None,
     progress: Progress | None = None,
-) -> Job[CountedCases]:
+) -> CountedCases:
     """From a submission to the counts of all its cases; ``summarise`` makes scores of them."""
     folder = Path(challenge_folder).absolute()  # workers may be elsewhere
     challenge = Challenge.load(folder) if challenge is None else challenge
     check_columns(challenge)
     received = receive.receive_submission(challenge, Path(submission), folder)
     receive.check_links(challenge, received.files, folder)
-    cases = yield from sort_cases(challenge, folder, received, progress)
+    cases = sort_cases(challenge, folder, received, progress, run)
     work = cases.work(score_cases, cases.challenge, folder, received.files, progress=progress)
     seconds = seconds_for(challenge.cases)
-    outcomes = yield replace(work, budget=BUDGET, spent=partial(_spent, seconds=seconds))
+    outcomes = run(replace(work, budget=BUDGET, spent=partial(_spent, seconds=seconds)))
     outcomes = _until_too_slow(outcomes, len(cases.inputs), seconds)
     raise_faults(challenge, received, outcomes)
     scored = ScoredCases.joined([outcome.scored for outcome in outcomes if outcome.scored is not None])
@@ -336,14 +339,18 @@ class _SortedCases:
 
 
 def sort_cases(
-    challenge: Challenge, folder: Path, received: receive.ReceivedSubmission, progress: Progress | None = None
-) -> Job[_SortedCases]:
+    challenge: Challenge,
+    folder: Path,
+    received: receive.ReceivedSubmission,
+    progress: Progress | None = None,
+    run: Run = run_work,
+) -> _SortedCases:
     """What belongs to each case. Raises SubmissionRejected, with all faults of all cases, and ChallengeBroken."""
     if received.has_errors:
         _check_references(challenge, folder, received)
-        findings = yield from _find_all(challenge, received, progress)
+        findings = _find_all(challenge, received, progress, run)
         raise receive.rejection(challenge, findings, received.inputs)
-    challenge = yield from with_sizes(challenge, folder)
+    challenge = with_sizes(challenge, folder, run)
     with faults_as(ChallengeBroken):
         shared = read_shared_reference(challenge, folder)
     inputs = [
@@ -361,20 +368,10 @@ def sort_cases(
 
 
 def score_then(
-    finish: Callable[[Result], Finished],
-    challenge_folder: Path | str,
-    submission: Path | str,
-    *,
-    challenge: Challenge | None = None,
-) -> Job[Finished]:
-    """Score a submission and apply a function to its result, both in a worker."""
-    counted = yield from _count_submission(challenge_folder, submission, challenge=challenge)
-    (finished,) = yield Work(_finish_submissions, (finish,), [counted], [0])
-    return finished  # type: ignore[no-any-return]
-
-
-def _finish_submissions(finish: Callable[[Result], Finished], submissions: Sequence[CountedCases]) -> list[Finished]:
-    return [finish(summarise(*counted)) for counted in submissions]
+    finish: Callable[[Result], Finished], challenge: Challenge, challenge_folder: Path, submission: Path, run: Run
+) -> Finished:
+    """Score a submission and apply a function to its result."""
+    return finish(summarise(*_count_submission(challenge_folder, submission, run, challenge=challenge)))
 
 
 def check_submission(
@@ -388,20 +385,19 @@ def check_submission(
     challenge = Challenge.load(challenge_folder)
     check_columns(challenge)
     received = receive.receive_submission(challenge, Path(submission), Path(challenge_folder))
-    return challenge, run_job(_find_all(challenge, received, progress), workers)
+    return challenge, _find_all(challenge, received, progress, partial(run_work, workers=workers))
 
 
 def _find_all(
-    challenge: Challenge, received: receive.ReceivedSubmission, progress: Progress | None
-) -> Job[tuple[Finding, ...]]:
+    challenge: Challenge, received: receive.ReceivedSubmission, progress: Progress | None, run: Run
+) -> tuple[Finding, ...]:
     """All findings about a submission: of its layout, and of every file that belongs to a case."""
     submitted = [case for case in challenge.cases if case.name in received.contents]
     inputs = [(case, received.contents[case.name]) for case in submitted]
     needs = receive.memory_needs(challenge, submitted, files=received.files, contents=received.contents)
     common, seconds = (challenge, received.files), seconds_for(challenge.cases)
-    outcomes = yield Work(
-        _check_cases, common, inputs, needs, progress, at_once=1, budget=BUDGET, spent=partial(_spent, seconds=seconds)
-    )
+    spent = partial(_spent, seconds=seconds)
+    outcomes = run(Work(_check_cases, common, inputs, needs, progress, at_once=1, budget=BUDGET, spent=spent))
     outcomes = _until_too_slow(outcomes, len(inputs), seconds)
     of_cases = [finding for outcome in outcomes for finding in (*outcome.prediction_faults, *outcome.warnings)]
     has_faults = received.has_errors or any(outcome.prediction_faults for outcome in outcomes)

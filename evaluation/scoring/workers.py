@@ -10,22 +10,21 @@ What a case needs is estimated from its size and from its files, by constants th
 An estimate may be wrong. So a case that may not fit is worked on in a process of its own, whose end the main process
 can report; and what a lost worker was at is tried again with nothing next to it. Results never depend on any of this.
 
-A submission is a job: it asks for work on its cases, gets the outcomes, and comes to a result. The main process begins,
-until it is known that several workers are faster.
+The main process begins, until it is known that several workers are faster.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any, TypeVar
 
 from evaluation.files.system import UNLIMITED, MemoryLeft, can_fork, memory_left, usable_processors
-from evaluation.scoring.pool import CASE_BYTES, Answer, Pool, ProcessPool, Task, is_faster_shared
+from evaluation.findings.errors import NoRoomBeside
+from evaluation.scoring.pool import CASE_BYTES, Answer, Pool, ProcessPool, Task, answer_of
 
 Progress = Callable[[int, int], None]  # is called with the number of parts that are done, and of all
 Outcome = TypeVar("Outcome")
@@ -37,8 +36,7 @@ CASES_AT_ONCE, SMALL_CASES_AT_ONCE = 8, 64  # that a worker takes at a time; of 
 _TASKS_OF_WORKER = 4  # at least, before it takes more than ``CASES_AT_ONCE``
 BYTES_AT_ONCE = 256_000_000  # that the cases which a worker takes at a time may need together, if they are several
 SURELY_LONG_BYTES = 500_000_000  # of what cases need beyond ``CASE_BYTES``: more than a second's work in any format
-TASKS_FOR_EACH = 4  # that are under way or waiting for each task that is worked on
-IN_FLIGHT_UP_TO = 256  # jobs
+RESULT_BYTES = 50_000  # that the counts of a case take until they are summarised
 
 
 def progress_of_round(progress: Progress | None, number: int, rounds: int) -> Progress | None:
@@ -57,7 +55,7 @@ class Work:
     """A function that makes a list of outcomes of a list of items (cases), given what is common to all of them.
 
     needs      bytes of memory that each item takes beyond the program, by our estimate
-    progress   is called with the number of parts that are done, and of all; not where many jobs are under way
+    progress   is called with the number of parts that are done, and of all
     at_once    items that a worker takes at a time, at most
     budget     what all outcomes together may spend: behind the part that spends the last of it, nothing is worked on
     spent      what an outcome spends
@@ -79,7 +77,7 @@ class Work:
         return [Task(self.function, (*self.common, batch), largest) for batch in lists]
 
 
-Job = Generator[Work, list[Any], Outcome]
+Run = Callable[[Work], list[Any]]
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------------
@@ -158,28 +156,16 @@ def batches(
     return lists
 
 
-# --- one job ----------------------------------------------------------------------------------------------------------
+# --- one submission ---------------------------------------------------------------------------------------------------
 
 
-def run_job(job: Job[Outcome], workers: int | None = None, executor: Executor | None = None) -> Outcome:
-    """The result of a job. ``workers`` and ``executor`` as in ``run_work``; what these raise, the job may catch."""
-    step: Callable[[], Work] = partial(next, job)
-    while True:
-        try:
-            work = step()
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
-        try:
-            step = partial(job.send, run_work(work, workers, executor))
-        except Exception as error:  # noqa: BLE001 (the job may catch it)
-            step = partial(job.throw, error)
-
-
-def run_work(work: Work, workers: int | None = None, executor: Executor | None = None) -> list[Any]:
+def run_work(
+    work: Work, workers: int | None = None, executor: Executor | None = None, *, tries_again: bool = False
+) -> list[Any]:
     """The outcomes of all items in their order, or of the first, up to the part that spends the last of the budget.
 
     workers   processes; with an executor, the tasks that it works on at once; None: chosen
+    tries_again  what a lost worker was at, even if somebody chose the number of workers
 
     Raises WorkerDied if a worker is lost, or if memory runs out if it is not a file's fault, and WorkersLost.
     """
@@ -187,43 +173,73 @@ def run_work(work: Work, workers: int | None = None, executor: Executor | None =
         from evaluation.scoring.executors import ExecutorPool
 
         check_workers(workers)
-        return run_on(ExecutorPool(executor, workers), work)
+        return run_on(ExecutorPool(executor, workers, tries_again=tries_again), work)
     plan = plan_workers(workers, work.needs)
     width = min(plan.workers, len(work.items)) or 1
-    return run_on(ProcessPool(width, tries_again=plan.tries_again, main_begins=plan.is_in_process), work)
+    pool = ProcessPool(width, tries_again=tries_again or plan.tries_again, main_begins=plan.is_in_process)
+    return run_on(pool, work)
 
 
 def run_on(pool: Pool, work: Work) -> list[Any]:
     """The outcomes of work, from a pool that works on nothing else. Its workers are gone at the end."""
-
-    def ask(work: Work) -> Job[list[Any]]:
-        return (yield work)
-
     with pool:
-        ((_, outcomes),) = together([work], ask, pool, cases=1)
-    return outcomes
+        numbers = [pool.submit(task) for task in work.tasks(pool.width)]
+        return _collect(work, len(numbers), pool.in_order(numbers))
 
 
-# --- many jobs --------------------------------------------------------------------------------------------------------
+def run_here(work: Work, bytes_each: int = UNLIMITED) -> list[Any]:
+    """``run_work`` in this process, which may be one of several. Raises NoRoomBeside.
+
+    bytes_each  of memory that a case may need beside other workers
+    """
+    from evaluation.files.decoding.guard import of_thread
+
+    if of_thread.share is not None and max(work.needs, default=0) > bytes_each:
+        raise NoRoomBeside
+    tasks = work.tasks(1)
+    return _collect(work, len(tasks), (task.function(*task.arguments) for task in tasks))
 
 
-def run_jobs(
-    items: Sequence[Item],
-    begin: Callable[[Item], Job[Outcome]],
+def _collect(work: Work, parts: int, outcomes: Iterable[Sequence[Any]]) -> list[Any]:
+    """Join the outcomes of the parts, up to the one that spends the last of the budget."""
+    joined: list[Any] = []
+    budget = work.budget
+    for done, of_part in enumerate(outcomes, start=1):
+        joined += of_part
+        if work.progress is not None:
+            work.progress(done, parts)
+        budget -= sum(map(work.spent, of_part))
+        if budget <= 0:
+            break
+    return joined
+
+
+# --- many submissions -------------------------------------------------------------------------------------------------
+
+
+def run_many(
+    function: Callable[..., Any],
+    common: tuple[Any, ...],
+    items: Sequence[Any],
     *,
     needs: Sequence[int],
     workers: int | None,
     executor: Executor | None,
     idle: Callable[[], object] = int,
-) -> Generator[tuple[int, Outcome]]:
-    """The index and the outcome of the job of every item (a submission), as they are done.
+) -> Generator[tuple[int, Answer]]:
+    """The index of every item (a submission) and what a function came to, or its error, as they are done.
 
+    Each worker takes a submission at a time; if these are too few or too large, all workers take the cases of one after
+    the other.
+
+    function  is given what is common to all, then what runs the work on the cases of an item, then the item
     needs     the bytes that each case of a submission needs, as far as it is known before
     workers   processes; with an executor, the tasks that it works on at once; None: chosen
     idle      is called every second in which nothing is done, as far as several items are worked on at once
     """
     check_workers(workers)
-    done = 0
+    bytes_each = UNLIMITED
+    need = _bytes_at_once(needs) + RESULT_BYTES * len(needs)
     if executor is not None:
         from evaluation.scoring.executors import ExecutorPool
 
@@ -231,110 +247,21 @@ def run_jobs(
     else:
         memory = memory_left()
         plan = plan_workers(workers, [*needs] * min(len(items), 1000), memory)
-        while done < len(items) and (plan.workers == 1 or plan.is_in_process or len(items) == 1):
-            began = time.perf_counter()
-            yield done, run_job(begin(items[done]), 1 if plan.is_in_process and len(items) > 1 else workers)
-            done += 1
-            if is_faster_shared(time.perf_counter() - began, len(items) - done, plan.workers):
-                break
-        bytes_each = (memory.together - MAIN_BYTES) // plan.workers - WORKER_BYTES if workers is None else UNLIMITED
-        pool = ProcessPool(plan.workers, tries_again=True, bytes_each=bytes_each)
-    if done < len(items):
-        with pool:
-            for place, outcome in together(items[done:], begin, pool, len(needs), idle):
-                yield done + place, outcome
-
-
-@dataclass(slots=True, eq=False)
-class _JobUnderWay:
-    """A job, its place among all, the work that it requested, and the tasks of it with the answers to them.
-
-    known   answers that came, without a gap, up to an error or the one that spends the last of the budget
-    budget  what is left of it behind these
-    """
-
-    place: int
-    job: Job[Any]
-    work: Work | None = None
-    numbers: list[int] = field(default_factory=list)
-    answers: list[Answer | None] = field(default_factory=list)
-    known: list[Answer] = field(default_factory=list)
-    budget: int = 0
-
-    def begin(self, work: Work, numbers: list[int]) -> None:
-        self.work, self.numbers, self.answers = work, numbers, [None] * len(numbers)
-        self.known, self.budget = [], work.budget
-
-    def is_done(self) -> bool:
-        """Return whether all answers arrived, or enough of them: up to an error, or up to the end of the budget."""
-        assert self.work is not None
-        for answer in self.answers[len(self.known) :]:
-            if answer is None or self.budget <= 0:
-                break
-            self.known.append(answer)
-            self.budget -= self.budget if answer.error is not None else sum(map(self.work.spent, answer.outcome))
-            if self.work.progress is not None and answer.error is None:
-                self.work.progress(len(self.known), len(self.answers))
-        return self.budget <= 0 or len(self.known) == len(self.answers)
-
-    def proceed(self) -> Callable[[], Work]:
-        """Hand the answers to the job and go on with it."""
-        if self.known[-1].error is not None:
-            return partial(self.job.throw, self.known[-1].error)
-        return partial(self.job.send, [outcome for answer in self.known for outcome in answer.outcome])
-
-
-def together(
-    items: Sequence[Item],
-    begin: Callable[[Item], Job[Outcome]],
-    pool: Pool,
-    cases: int,
-    idle: Callable[[], object] = int,
-) -> Iterator[tuple[int, Outcome]]:
-    """The place and the outcome of each job, as they are done; so many are under way that no worker waits.
-
-    How many is bounded by the tasks that workers can use, so that ten thousand submissions are not in memory together.
-    What a job comes to never depends on the others.
-    """
-    width = pool.width
-    parts = -(-width // len(items))
-    most = max(2, min(IN_FLIGHT_UP_TO, -(-TASKS_FOR_EACH * width // max(parts, -(-cases // CASES_AT_ONCE)))))
-    askers: dict[int, tuple[_JobUnderWay, int]] = {}  # of tasks, by number
-    waiting = iter(enumerate(items))
-    under_way = 0
-
-    def proceed(job: _JobUnderWay, step: Callable[[], Work]) -> Iterator[tuple[int, Outcome]]:
-        nonlocal under_way
-        while True:
-            try:
-                work = step()
-            except StopIteration as end:
-                under_way -= 1
-                yield job.place, end.value
-                return
-            job.begin(work, [pool.submit(task) for task in work.tasks(parts)])
-            askers.update((number, (job, index)) for index, number in enumerate(job.numbers))
-            if job.numbers:
-                return
-            step = partial(job.job.send, [])
-
-    while True:
-        while under_way < most and (entry := next(waiting, None)) is not None:
-            job = _JobUnderWay(entry[0], begin(entry[1]))
-            under_way += 1
-            yield from proceed(job, partial(next, job.job))
-        if not under_way:
-            return
-        answers = pool.answers()
-        if not answers:
-            idle()
-        for answer in answers:
-            if answer.number not in askers:  # nobody wants to know it any more
-                continue
-            job, index = askers.pop(answer.number)
-            job.answers[index] = answer
-            if job.is_done():
-                for number in job.numbers:
-                    if askers.pop(number, None):
-                        pool.drop(number)
-                yield from proceed(job, job.proceed())
+        if workers is None:
+            bytes_each = (memory.together - MAIN_BYTES) // plan.workers - WORKER_BYTES
+        pool = ProcessPool(plan.workers, tries_again=True, bytes_each=bytes_each, main_begins=plan.is_in_process)
+    if need > bytes_each or len(items) < min(pool.width, -(-len(needs) // CASES_AT_ONCE)):
+        run: Run = partial(run_work, workers=workers, executor=executor, tries_again=True)
+        for index, item in enumerate(items):
+            yield index, answer_of(index, Task(function, (*common, run, item)))
+        return
+    run = partial(run_here, bytes_each=bytes_each)
+    with pool:
+        tasks = [Task(function, (*common, run, item), need) for item in items]
+        index_of = {pool.submit(task): index for index, task in enumerate(tasks)}
+        while index_of:
+            answers = pool.answers()
+            if not answers:
+                idle()
+            for answer in answers:
+                yield index_of.pop(answer.number), answer
