@@ -143,7 +143,7 @@ def _leaderboards(data: Path, _: Path) -> Iterator[Row]:
             ranks = [rank_values(values, higher_is_better=better, ties="min") for better in (True, False)]
             agreeing += max(int((found == published).sum()) for found in ranks)
         total = len(rows) * len(columns)
-        reason = "platform; direction of each column: the one that fits, since the file has none"
+        reason = "platform; directions of columns chosen to fit, since the file has none"
         yield Row(f"leaderboard `{path.stem}`", "ranks in columns that agree", total, agreeing, 0, reason)
 
 
@@ -375,7 +375,7 @@ _PARTS: tuple[Callable[[Path, Path], Iterator[Row]], ...] = (
 )
 _HEAD = """# Reproduced
 
-Published numbers beside ours, from public files. This page is written by a command, which a test runs:
+Published numbers and ours, from public files. This page is written by a command, which a test runs:
 
 ```
 python -m benchmarks.reproduced ../shared/data --write docs/reproduced.md

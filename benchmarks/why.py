@@ -54,7 +54,7 @@ def _eroded(nuclei: Instances, px: int) -> Instances:
 def experiments(demo: DemoPaths) -> Numbers:
     """PQ of the reference against itself, mean over patients, by what is done to a share of it, or to all of it.
 
-    "missed 0.4" has no prediction for 40 % of the nuclei, "wrong class 0.4" another class for them; "eroded 2" has all
+    "missed 0.4" has no prediction for 40% of the nuclei, "wrong class 0.4" another class for them; "eroded 2" has all
     nuclei smaller by two pixels.
     """
     challenge = Challenge.load(demo.challenge)

@@ -25,9 +25,9 @@ def made_page(patients: tuple[str, ...] = PATIENTS, *, title: str = "Nuclei in f
 
 def overview() -> Section:
     tiles = (
-        Tile("Detection: F1", 0.781895, "95 %: 0.731 to 0.829 · place 2 of 14", "detection.f1.group_mean"),
-        Tile("Classification: balanced accuracy", 0.9123, "95 %: 0.880 to 0.941 · place 1 of 14", tone="good"),
-        Tile("Segmentation: IoU", 0.71, "95 %: 0.694 to 0.727 · place 6 of 14"),
+        Tile("Detection: F1", 0.781895, "95%: 0.731 to 0.829 · place 2 of 14", "detection.f1.group_mean"),
+        Tile("Classification: balanced accuracy", 0.9123, "95%: 0.880 to 0.941 · place 1 of 14", tone="good"),
+        Tile("Segmentation: IoU", 0.71, "95%: 0.694 to 0.727 · place 6 of 14"),
         Tile("AUROC", None, "no class probabilities were submitted", tone="warning"),
         Tile("Nuclei", 15498, "of the reference"),
     )
@@ -94,7 +94,7 @@ def compared(teams: tuple[str, ...]) -> Section:
         for team, ranks in zip(teams[:3], shares, strict=True)
         for rank, share in ranks.items()
     ]
-    first = "The first stays first in 70 %."
+    first = "The first stays first in 70%."
     series = [Series("samples", dots, kind="discs")]
     discs = Figure("places", "Ranks in 1,000 samples", first, series, y=Axis("rank", (0.5, 5.5)), horizontal=True)
     return Section("stability", "How stable the ranks are", (discs, diagram), folded=True)

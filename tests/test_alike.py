@@ -92,7 +92,7 @@ def test_a_copy_is_named_among_honest_teams_and_no_other_pair(count: int) -> Non
 
 
 def test_the_other_pairs_say_how_much_is_much() -> None:
-    """Teams with one published model share many errors: 70 % is a sign only where others share less than half of it."""
+    """Teams with one published model share many errors: 70% is a sign only where others share less than half of it."""
     teams = honest(5)
     half = teams["h0"].area.copy()
     half[70:] = teams["h1"].area[70:] * 1.5
@@ -136,13 +136,13 @@ def test_one_line_names_three_pairs() -> None:
     pairs = tuple((f"a{index}", f"b{index}", 0.54) for index in range(8))
     (line,) = Alike(pairs, (), 0.12).lines()
     assert line == (
-        "For organisers only: 'a0' and 'b0' share 54 % of their outlines; 'a1' and 'b1' share 54 % of their outlines; "
-        "'a2' and 'b2' share 54 % of their outlines; and 5 more pairs (equal areas, of the nuclei that both matched "
-        "and one outlined unlike the reference, other pairs 12 % at most): ask them."
+        "For organisers only: 'a0' and 'b0' share 54% of their outlines; 'a1' and 'b1' share 54% of their outlines; "
+        "'a2' and 'b2' share 54% of their outlines; and 5 more pairs (equal areas, of the nuclei that both matched "
+        "and one outlined unlike the reference, other pairs 12% at most): ask them."
     )
     assert "other pairs" not in Alike(pairs[:1]).lines()[0]
     (line,) = Alike((), (("r", 0.93),)).lines()
-    assert "'r' has the very pixels of the reference in 93 % of the nuclei that it matched" in line
+    assert "'r' has exactly the pixels of the reference in 93% of its matched nuclei" in line
 
 
 # --- nuclei with pixels ---------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def test_a_copy_is_told_on_the_terminal_and_the_page_of_organisers_alone(tmp_pat
     places = ["--challenge", str(demo.challenge), "--output", str(out)]
     assert run(["leaderboard", *places, "--submissions", str(tmp_path / "submissions"), "--report"]) == 0
     (line,) = (line for line in capfd.readouterr().out.splitlines() if line.startswith("For organisers only"))
-    assert "'again' and 'namer' share > 99 % of their outlines" in line
+    assert "'again' and 'namer' share > 99% of their outlines" in line
     assert "of their outlines" in (out / "leaderboard.html").read_text()
     for name in ("leaderboard.json", "leaderboard.csv"):
         assert "outlines" not in (out / name).read_text() and "alike" not in (out / name).read_text()
@@ -300,7 +300,7 @@ def test_pairs_are_those_of_loops_in_exact_fractions(seed: int, teams: int, grou
 
 
 def test_thirty_common_nuclei_and_seven_tenths_are_just_enough() -> None:
-    """The second team matched 30 of 43, and 30 of 42, nuclei of the first: 70 % of 42 are 29.4, of 43 are 30.1."""
+    """The second team matched 30 of 43, and 30 of 42, nuclei of the first: 70% of 42 are 29.4, of 43 are 30.1."""
     for first, both, is_enough in [(42, 30, True), (43, 30, False), (29, 29, False), (30, 30, True), (100, 70, True)]:
         matched = np.zeros((2, first), bool)
         matched[0], matched[1, :both] = True, True
@@ -406,13 +406,13 @@ def test_the_page_and_the_shell_say_who_is_ahead_and_why(made: DemoPaths, board:
     for pair, texts in zip(document["common_nuclei"]["pairs"], cells, strict=True):
         for got, text in zip(pair["measures"], texts[4:], strict=True):
             if pair["by"] == "matched":
-                assert text == f"{got['ahead']}: matched more"
+                assert text == f"{got['ahead']}: more matches"
             else:
                 assert text == f"{got['ahead']} by {abs(got['difference']):.4f}"
     assert rank(tmp_path, "--challenge", made.challenge, "--results", board)[0] == 0
     printed = capsys.readouterr().out
-    assert "Pairs of teams on their common nuclei" in printed
-    assert "matched more" in printed
+    assert "Team pairs on common nuclei" in printed
+    assert "more matches" in printed
 
 
 def test_an_interval_stands_in_brackets(board: Path) -> None:

@@ -135,7 +135,7 @@ def test_a_first_place_that_no_rule_moves_is_not_shown_to_be_better_by_three_pat
     found = held[1]
     assert (found.verdict, found.variants) == ("undecided", 2 * 2)  # thresholds, units
     assert found.answer == (
-        "The first rank of 'narrow' holds under all rules that were tried: it is first in 4 of 4 variants.",
+        "The first rank of 'narrow' is stable under all tested rules: it is first in 4 of 4 variants.",
         "No column shows it significantly better than 'thick' or 'few'.",
     )
     assert {effect.first_changes for effect in found.effects} == {0}
@@ -290,11 +290,11 @@ def test_a_rule_under_which_a_column_has_no_value_or_no_other_one_is_left_out_an
     of_classes = challenge_of("classification.accuracy.pooled", audit={"matching": [aware]}, metrics=families)
     plan = plan_of(challenge=of_classes)
     assert [rule for rule, _ in plan.columns] == ["iou"] * 3
-    assert any("aware is left out" in note for note in plan.notes)
+    assert any("aware is not varied" in note for note in plan.notes)
     assert {rule for rule, _ in plan_of(audit={"matching": [aware]}).columns} == {"iou", "aware"}
     plan = plan_of(challenge=challenge_of("objects.dice.pooled", metrics=families))
     assert len(plan.columns) == 1
-    assert any("no column" in note for note in plan.notes)
+    assert any("no ranked score" in note for note in plan.notes)
 
 
 def test_overlap_and_ignore_rules_that_contradict_each_other_are_left_out_and_told() -> None:
@@ -412,7 +412,7 @@ def test_the_command_answers_first_and_writes_its_files(tmp_path: Path, capsys: 
     arguments = ["--challenge", challenge, "--submissions", submissions, "--output", out, "--workers", 1, "--report"]
     assert cli.run(["audit", *map(str, arguments)]) == 0
     printed = capsys.readouterr().out
-    assert "The first rank of 'narrow' holds under all rules that were tried" in printed.splitlines()[0]
+    assert "The first rank of 'narrow' is stable under all tested rules" in printed.splitlines()[0]
     document = json.loads((out / "audit.json").read_text(), parse_constant=pytest.fail)
     assert document["first_place"]["defended"] == "undecided"
     names = ["matching", "threshold", "unit", "overlap", "ignore", "weights", "method"]
@@ -665,10 +665,10 @@ def test_the_tables_are_counted_by_hand() -> None:
     assert [row[:2] for row in effects] == [["matching", 1], ["overlap", 2]]
     assert [row[2] for row in effects] == pytest.approx([(1 / 6 + 3 / 6) / 2, (1 / 6 + 2 / 6) / 2], abs=1e-6)
     assert varied == [
-        ["matching", "strict (own)", 2, "A 50 % and B 50 %"],
-        ["matching", "loose", 2, "A 50 % and C 50 %"],
-        ["overlap", "none (own)", 2, "A 100 %"],
-        ["overlap", "last", 2, "B 50 % and C 50 %"],
+        ["matching", "strict (own)", 2, "A 50% and B 50%"],
+        ["matching", "loose", 2, "A 50% and C 50%"],
+        ["overlap", "none (own)", 2, "A 100%"],
+        ["overlap", "last", 2, "B 50% and C 50%"],
     ]
 
 

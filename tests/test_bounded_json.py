@@ -258,7 +258,7 @@ def test_a_record_that_is_too_large_is_told():
         for large in too_large:
             line = line_of(records_of, json.dumps(large).encode(), piece_bytes=200)
             assert line.startswith("[too-large] 'nuclei.json': ")
-            assert "bytes that are no list of annotations, or are a single one; expected at most 1,000 bytes." in line
+            assert "bytes without a list of annotations, or in a single annotation; expected at most 1,000 " in line
         assert "[too-large]" in line_of(parse, b"[" + b"1," * 500 + b"1]")
 
 

@@ -75,11 +75,11 @@ NEEDED = (
      "[contradictory-rules] reference.overlap_scope: 'class' with overlap 'class_order'; expected 'image', since the "
      "order of the classes decides between classes.", ""),
     ({"classes": [{"name": "A"}, {"name": "B", "aliases": ["a"]}]},
-     "[contradictory-rules] classes: 'a' stands for two classes; expected names and aliases that differ from each "
+     "[contradictory-rules] classes: 'a' is the name of two classes; expected names and aliases that differ from each "
      "other and from reference.ignore.classes, also when upper and lower case are the same.", ""),
     ({"submission": {"files": "{case}.tif"}},
      "[contradictory-rules] submission.files: no {class} and no class_map although there are several classes; expected "
-     "a way to tell the class of a nucleus.", ""),
+     "a key that defines the class of a nucleus.", ""),
     ({"submission": {"files": "../{case}/{class}"}},
      "[invalid-rule] submission.files: '../{case}/{class}'; expected a relative path with '/' between its parts, "
      "without '..'.", ""),
@@ -184,7 +184,7 @@ def test_the_hash_knows_every_rule_and_every_case_but_not_their_order_nor_the_ra
     ("case,height,width,spacing_um\na,5,5,nan\n", "[invalid-cases] cases.csv, line 2: spacing_um 'nan'"),
     ("case,height,width,area_mm2\na,5,5,0\n", "[invalid-cases] cases.csv, line 2: area_mm2 '0'; expected the"),
     ("case,height,width,index\na,5,5,0\nb,5,5,0\n", "[invalid-cases] cases.csv, line 3: index '0'; expected its"),
-    ("case,height,width,index\na,5,5,-1\n", "[invalid-cases] cases.csv, line 2: index '-1'; expected its position"),
+    ("case,height,width,index\na,5,5,-1\n", "[invalid-cases] cases.csv, line 2: index '-1'; expected its index"),
     ("case,height,width,offset_y\na,5,5,inf\n", "[invalid-cases] cases.csv, line 2: offset_y 'inf'; expected px"),
     ("case,height,width,stratum\na,5,5,a/b\n", "[invalid-cases] cases.csv, line 2: stratum 'a/b'; expected a name"),
     ("case,group,height,width\na,a/b,5,5\n", "[invalid-cases] cases.csv, line 2: group 'a/b'; expected a name of"),

@@ -460,5 +460,5 @@ def test_the_last_line_says_which_format_the_files_have_as_validate_does(made, t
     done = evaluation("score", *given, "--output", tmp_path / "out")
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode == 1
-    assert "It holds 8 images as aperio_xml" in last and "evaluation convert" in last
+    assert "It contains 8 images as aperio_xml" in last and "evaluation convert" in last
     assert last == evaluation("validate", *given).stderr.strip().splitlines()[-1]

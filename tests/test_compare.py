@@ -107,7 +107,7 @@ def two_models(names: str) -> tuple[str, str, str]:
 
 def test_several_models_stand_side_by_side_and_are_ranked_on_demand(capsys):
     printed = compared(capsys, *two_models("abcdefghijklm"), "--report", "--output", "out", "--ranking")
-    assert "means over images, with 95 % intervals from 50 nuclei on" in printed
+    assert "means over images, with 95% intervals from 50 nuclei on" in printed
     assert "'second' sum of ranks" in printed
     assert "✓ 1.0000" in printed
     assert {path.name for path in Path("out").iterdir()} == {
@@ -583,7 +583,7 @@ ONE, PAIR = Challenge.from_preset("monuseg2018", name="one class"), {"a": (FOUR,
     ((ONE, {"a": evaluation.instances_from_labels(FOUR)}), {}, "expected a pair, (reference, prediction)"),
     ((ONE, {"a": (FOUR + 0.5, FOUR)}), {}, "case 'a', reference: labels are not all whole numbers"),
     ((ONE, {1: (FOUR, FOUR)}), {}, "1 cannot be the name of a case"),
-    ((ONE, PAIR), {"groups": {"b": "p"}}, "groups name none of the images"),
+    ((ONE, PAIR), {"groups": {"b": "p"}}, "groups contain no name of an image"),
     ((ONE, PAIR), {"strata": ["p"]}, "strata are of type list; expected a table by name"),
     ((ONE, PAIR), {"strata": {"a": 5}}, "5 cannot be the name of a stratum"),
     ((ONE, PAIR), {"spacing_um": -1}, "spacing_um is -1; expected the size of a pixel in um"),
@@ -915,7 +915,7 @@ def test_where_every_class_is_wrong_that_is_said_first_and_pq_is_called_pq_witho
     ({1: FOUR}, {1: FOUR}, {}, "1 cannot be the name of an image or of a model"),
     (FOUR, [FOUR, FOUR], {}, "several models are a table by name"),
     (FOUR, FOUR, {"groups": ["p"]}, "groups are of type list; expected a table by name"),
-    (FOUR, FOUR, {"groups": {"imagee": "p"}}, "groups name none of the images; expected a table by name"),
+    (FOUR, FOUR, {"groups": {"imagee": "p"}}, "groups contain no name of an image; expected a table by name"),
     (FOUR, FOUR, {"groups": {"image": 5}}, "5 cannot be the name of a group"),
     (FOUR, FOUR, {"workers": -1}, "workers is -1; expected a whole number from 1"),
     ({"a": FOUR}, {"a": FOUR.T}, {}, "case 'a': the reference is"),

@@ -342,7 +342,7 @@ def differences(capsys: pytest.CaptureFixture[str], sides: OfSide, expected: Any
 # What each input gives: F1, or a part of the line that says what to do.
 OF_THREADS: dict[str, float | str] = {
     **dict.fromkeys(("picture_both", "picture_pred", "picture_ref"), 0.8),
-    "picture_only": "'a.tif', a picture, since its values change from pixel to pixel",
+    "picture_only": "'a.tif', a picture: unlike labels, its values change",
     **dict.fromkeys(("coco_results", "coco_results_polygons", "livecell"), 0.8),
     **dict.fromkeys(("shared_case", "shared_ending", "shared_rle_png", "shared_roboflow"), 0.8),
     **dict.fromkeys(("file_per_nucleus", "file_per_nucleus_flat", "masks_nhw", "category_instance"), 0.8),
@@ -352,7 +352,7 @@ OF_THREADS: dict[str, float | str] = {
     "rgba_first_channel": "If each colour is a nucleus",
     "copies": 4 / 7,
     "qupath_region": 0.8,
-    "off_by_one": "Laid with its upper left corner on that of the reference, IoU > 0.5 for 67 %",
+    "off_by_one": "Aligned with the upper left corner of the reference, IoU > 0.5 for 67%",
     "void_minus1": "Is -1 the background, or an unannotated region?",
     "zarr_two_labels": "expected one array at full size. Name it",
     "cvat": "an XML export of CVAT, which is not read; export as COCO",
@@ -378,9 +378,9 @@ MORE_OF_THREADS: dict[str, tuple[float | str, str]] = {
     **dict.fromkeys(("inverted", "ilastik_simple"), (1.0, "touches all four borders")),
     **dict.fromkeys(("inverted_ref", "ilastik_ref"), (0.0, "touches all four borders")),
     **dict.fromkeys(
-        ("qp_noclass", "qp_star", "qp_roi_part", "labelme_roi", "qp_star_both"), (0.8, "around more than five others")
+        ("qp_noclass", "qp_star", "qp_roi_part", "labelme_roi", "qp_star_both"), (0.8, "around more than five nuclei")
     ),
-    "coco_nuc_cell": (0.5, "48 of 48 outlines of 'Nucleus' lie inside outlines of 'Cell'"),
+    "coco_nuc_cell": (0.5, "48 of 48 outlines of 'Nucleus' are inside outlines of 'Cell'"),
     "wrap_pred": (0.747934, "ids stored in 8 bits"),
     "wrap_ref": (0.742857, "ids stored in 8 bits"),
     "clip_pred": (0.721868, "ids stored in 8 bits"),
@@ -405,10 +405,10 @@ MORE_OF_THREADS: dict[str, tuple[float | str, str]] = {
     "mixed_formats": ("files of two formats: geojson, and 'cell01.tif' of another one", ""),
     "hovernet_patch4": ("Compare its channel 3", ""),
     **dict.fromkeys(("bilinear_pred", "jpeg_mask_png"), ("edges, as resizing and JPEG leave them", "")),
-    "mesmer_nhw2": ("Compare one of them, such as channel", ""),
+    "mesmer_nhw2": ("Compare one channel, such as channel", ""),
     "cases_csv_named": (0.8, "'ref/cases.csv'"),
     "labelme_xml": ("an XML file of LabelMe", ""),
-    "lfs_pointer": ("a pointer of Git LFS in the place of a file: git lfs pull", ""),
+    "lfs_pointer": ("a Git LFS pointer instead of the file: run git lfs pull", ""),
     "gz_tif": ("a gzip file, which is not opened: unpack it", ""),
     "csv_gz_points": ("a table in a gzip file, which is not opened: unpack it", ""),
 }  # fmt: skip
@@ -506,7 +506,7 @@ BOXES = [
 ]
 VOC = "<bndbox><xmin>5</xmin><ymin>5</ymin><xmax>15</xmax><ymax>15</ymax></bndbox>"
 REGIONS = "each region of touching pixels a nucleus"
-PICTURES_TOLD = "a picture, since its values change"
+PICTURES_TOLD = "a picture: unlike labels, its values change"
 VOLUME = "three-dimensional labels are not scored"
 COLOURS = "If each colour is a nucleus"
 CHANNELS = "labels of two kinds in two channels"
@@ -617,8 +617,8 @@ LAYOUTS: dict[str, list[tuple]] = {
         ("colours, npy", pred({"a.npy": coloured}), COLOURS),
         ("colours, tif", pred({"a.tif": coloured}), COLOURS),
         ("one colour, two nuclei", pred({"a.png": lambda n: byte(np.dstack([0 * n, 200 * (n > 0), 0 * n]))}),
-         "Its colours come back in many places"),
-        ("colours of classes", pred({"a.png": coloured(ones(R))}), "as those of classes do"),
+         "Each colour occurs in many regions"),
+        ("colours of classes", pred({"a.png": coloured(ones(R))}), "like the colours of classes"),
         ("cvat's colours of classes and objects", pred({
             "SegmentationClass/a.png": lambda n: byte(np.dstack([200 * (n > 0), 0 * n, 0 * n])),
             "SegmentationObject/a.png": lambda n: byte(np.dstack([100 * n, 9 * n, 0 * n])),
@@ -627,7 +627,7 @@ LAYOUTS: dict[str, list[tuple]] = {
             name.replace("images", "masks"): pannuke, name: np.repeat(PICTURE[None].astype(float), 2, axis=0),
         }), 0.8) for name in ("images.npy", "images/fold1/images.npy")),
         ("folds of pannuke", both({f"Fold {n}/masks.npy": pannuke for n in (1, 2)}),
-         "each of which may hold many images"),
+         "each with any number of images"),
     ],
     "a file for each nucleus": [
         *((layout, a_file_each(layout), 0.8) for layout in (
@@ -756,10 +756,10 @@ LAYOUTS: dict[str, list[tuple]] = {
             ("csv", "index,shape-type,vertex-index,axis-0,axis-1\n0,polygon,0,5,5\n", "shapes of napari"),
             ("csv", "ID,TRACK_ID,POSITION_X,POSITION_Y\n1,1,9.5,9.5\n", "spots of TrackMate"),
             ("csv", "Image,Centroid X µm,Centroid Y µm\na.tif,1,1\n", "measurements of QuPath in um"),
-            ("csv", "ImageNumber,ObjectNumber,AreaShape_Area\n1,1,100\n", "a table of CellProfiler without places"),
+            ("csv", "ImageNumber,ObjectNumber,Area\n1,1,100\n", "a table of CellProfiler without coordinates"),
             ("csv", "image,xmin,ymin,xmax,ymax\na,5,5,15,15\n", "a table of boxes without outlines"),
-            ("csv", "labelimage_oid,Predicted Class\n1,N\n", "a table of ilastik without places"),
-            ("txt", "labelimage_oid,Predicted Class\n1,N\n", "a table of ilastik without places"),
+            ("csv", "labelimage_oid,Predicted Class\n1,N\n", "a table of ilastik without coordinates"),
+            ("txt", "labelimage_oid,Predicted Class\n1,N\n", "a table of ilastik without coordinates"),
         )),
     ],
     "tables of points": [
@@ -990,7 +990,7 @@ LAYOUTS["classes"] = [
      {OF_TWO: None, "format": 0}),
     ("tables of a part of the images", {
         "ref": tabled("Tumour", "Tumour", "Stroma", images="ab"), "pred": {**TTS, "b.tif": R},
-    }, 1.0, "", {f"[file-not-read] 'pred/a.csv': {NO_TABLE} 'b.tif' has none beside it": 1, ONE_CLASS: 1}),
+    }, 1.0, "", {f"[file-not-read] 'pred/a.csv': {NO_TABLE} 'b.tif' has no table next to it": 1, ONE_CLASS: 1}),
     ("one name of two", ONE_NAME, "'a.csv', line 3, line 4: 'Stroma' is not a class that is compared",
      "--classes Tumour",
      {"Name all classes in --classes, or take all nuclei as one class: --classes none.": None}),
@@ -1013,7 +1013,7 @@ LAYOUTS["classes"] = [
     ("ambiguous in the prediction alone", PLAIN, 1.0, "",
      {"the class 'Ambiguous' is not in the reference": 1, "--classes 'tumour=Ambiguous,stroma'": 1}),
     ("ambiguous as another name", PLAIN, {"classification.accuracy": 1}, "--classes tumour=ambiguous,stroma"),
-    *(("ambiguous as a class", NOT_SCORED, "biguous', which the reference has for what is not scored",
+    *(("ambiguous as a class", NOT_SCORED, "biguous', which marks unscored regions in the reference",
        f"--classes {classes}") for classes in ("tumour,stroma,Ambiguous", "tumour=ambiguous,stroma")),
     ("a class called 0", {"ref": MAPPED, "pred": tabled("1", "1", "0")}, {"classification.accuracy": 2 / 3}, "",
      {"the class '0' is not in the reference": 1}),
@@ -1147,19 +1147,19 @@ def download(folder: str, *outputs: str) -> Files:
     return {f"{folder}predictions.json": jobs, **files}
 
 
-NO_FIT = "Write the prediction at the size of the image that was annotated."
+NO_FIT = "Save the prediction at the size of the annotated image."
 LAYOUTS["what does not fit"] = [
     *((advice, {"ref": {"a.tif": R}, "pred": {"a.tif": labels}},
        f"{labels.shape[0]} x {labels.shape[1]} px; expected 40 x 60 px", "--save-challenge kept",
        {advice: None, " tried): ": 0 if advice == NO_FIT else None})
       for labels, advice in (
-          (R.T, "Transposed, IoU > 0.5 for 100 % of the nuclei (1 image was tried): height and width are swapped."),
-          (np.kron(R, np.ones((2, 2), np.uint16)), "Resized, IoU > 0.5 for 100 %"),
-          (np.kron(R, np.ones((3, 2), np.uint16)), "Resized, IoU > 0.5 for 100 %"),
-          (np.pad(R, ((0, 1), (0, 1))), "Laid with its upper left corner on that of the reference, IoU > 0.5 for"),
-          (np.pad(R, ((4, 4), (3, 3))), "Laid on the middle of the reference, IoU > 0.5 for 100 %"),
-          (np.pad(R, ((0, 3), (9, 0))), "Moved by -9 px in x and 0 px in y, IoU > 0.5 for 100 %"),
-          (R[1:], "Laid with its lower right corner on that of the reference, IoU > 0.5 for 100 %"),
+          (R.T, "Transposed, IoU > 0.5 for 100% of the nuclei (1 image was tried): height and width are swapped."),
+          (np.kron(R, np.ones((2, 2), np.uint16)), "Resized, IoU > 0.5 for 100%"),
+          (np.kron(R, np.ones((3, 2), np.uint16)), "Resized, IoU > 0.5 for 100%"),
+          (np.pad(R, ((0, 1), (0, 1))), "Aligned with the upper left corner of the reference, IoU > 0.5 for"),
+          (np.pad(R, ((4, 4), (3, 3))), "Centred on the reference, IoU > 0.5 for 100%"),
+          (np.pad(R, ((0, 3), (9, 0))), "Moved by -9 px in x and 0 px in y, IoU > 0.5 for 100%"),
+          (R[1:], "Aligned with the lower right corner of the reference, IoU > 0.5 for 100%"),
           (np.ones((61, 41), np.uint16), NO_FIT), (np.zeros((61, 41), np.uint16), NO_FIT),
       )),
     ("images of one side", {"ref": {"a.tif": R, "b.tif": R}, "pred": {"a.tif": R, "stranger.tif": R}},
@@ -1168,7 +1168,7 @@ LAYOUTS["what does not fit"] = [
          "[not-paired] prediction 'pred', 'stranger': no reference": 1,
      }),
     ("names without anything in common", pred({"xaya.tif": R, "xbyb.tif": R}, "a", "b"),
-     "names such as 'xaya' or 'xbyb'; expected some of the names of the reference, such as 'a' or 'b'"),
+     "names such as 'xaya' or 'xbyb'; expected names of the reference, such as 'a' or 'b'"),
     ("nothing there", {"ref": {"a.tif": R}}, "[missing-option]"),
     ("pictures beside the labels, and notes", {
         "ref": {"a.tif": R}, "pred": {"a.tif": R, "overlay/a.png": rgb(0 * R), "notes.txt": "made on Monday"},
@@ -1241,7 +1241,7 @@ LAYOUTS["labels that are no nuclei"] = [
     ("two values, one of them the background", both({"a.png": lambda n: np.where(n, 1, 2).astype(np.uint8)}), {}, "",
      {"scipy.ndimage.label(labels != 2)[0]": None, "--ignore": 0}),
     ("nuclei and cells of several images", both({"y.npy": lambda n: np.stack([np.dstack([cells_of(n), n])] * 2)}),
-     "such as channel 1, whose labels are smaller: numpy.save('labels.npy', numpy.load('y.npy')[..., 1])"),
+     "such as channel 1 with the smaller labels: numpy.save('labels.npy', numpy.load('y.npy')[..., 1])"),
     *((f"background {value} in predictions alone", pred({"a.tif": lambda n, v=value: np.where(n, n + (v == 1), v)}),
        0.8, f"--ignore {value} --save-challenge kept", {"of predictions is their background": 1})
       for value in (1, 3, 99)),
@@ -1253,7 +1253,7 @@ LAYOUTS["labels that are no nuclei"] = [
     ("a row for each vertex", pred({"a.csv": rows_of("x,y,polygon_id", *VERTICES)}), "('polygon_id' repeats)"),
     ("points of three classes", both({"a.csv": rows_of("x,y,label", *VERTICES)}), 1.0),
     ("a region round seven nuclei", both({"a.geojson": with_region("a", square(0, 0, 60, 40))}), 1.0, "",
-     {"around more than five others": None}),
+     {"around more than five nuclei": None}),
     ("cells round nuclei", {"ref": {"a.geojson": cells_and_nuclei}, "pred": {"a.tif": P}}, 0.5, "",
      {"[nested-classes]": 1}),
     ("nuclei alone", {"ref": {"a.geojson": cells_and_nuclei}, "pred": {"a.tif": P}}, 0.8, "--leave-out Cell",
@@ -1299,8 +1299,8 @@ def run_call(told: str, output: str) -> None:
 
 def test_explain_says_as_what_each_file_was_read_and_why(capsys) -> None:
     told = {
-        "  2 files read as label_image (its first bytes are those of an image), such as 'ref/000_masks.tif'",
-        "  2 files not read (a picture, beside which its masks lie), such as 'ref/000_img.tif'",
+        "  2 files read as label_image (it begins like an image), such as 'ref/000_masks.tif'",
+        "  2 files not read (a picture, next to its masks), such as 'ref/000_img.tif'",
     }
     lay_out(both({f"{n}_{end}.tif": of for n in ("000", "001") for end, of in (("img", GREY), ("masks", as_is))}))
     assert not told & set(printed(capsys).splitlines())
@@ -1344,7 +1344,7 @@ def test_of_nuclei_and_cells_the_call_that_is_told_takes_the_nuclei(name, channe
     lay_out(pred({name: stacked}))
     told = str(compared(capsys)[0])
     assert f"{CHANNELS}, as InstanSeg's and Mesmer's of nuclei and cells; expected" in told
-    assert f"such as channel {channel}, whose labels are smaller" in told
+    assert f"such as channel {channel} with the smaller labels" in told
     run_call(told, "pred/b.tif")
     Path("pred/b.tif").rename("pred/a.tif")
     Path("pred/b_class.tif").unlink(missing_ok=True)
@@ -1389,7 +1389,7 @@ def test_where_the_page_goes_is_told_to_those_who_name_one(capsys) -> None:
     for place in ("ref pred --report cmp.html", "--report cmp.html ref pred"):
         assert run(["compare", *place.split()]) == 2
         told = " ".join(capsys.readouterr().err.split())
-        assert "the page is compare.html in the folder of --output, or here. Leave out 'cmp.html'" in told
+        assert "the page is compare.html in the folder of --output, or here. Remove 'cmp.html'" in told
 
 
 @pytest.mark.parametrize("images", [1, 2])

@@ -282,7 +282,7 @@ def patients(rng, number, cases=3):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_intervals_hold_the_truth_about_as_often_as_they_say(method):
-    """At 95 % and 30 patients; of 100 data sets, 84 are five standard errors below 95."""
+    """At 95% and 30 patients; of 100 data sets, 84 are five standard errors below 95."""
     rng = np.random.default_rng(30)
     held = 0
     for seed in range(100):

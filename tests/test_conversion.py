@@ -88,10 +88,10 @@ def test_a_rejected_submission_of_another_format_is_told_with_the_call_that_help
     assert run(["validate", "--challenge", str(own_demo.challenge), "--submission", str(submission)]) == 1
     told = capsys.readouterr().err
     if wanted is None:
-        assert "It holds" not in told
+        assert "It contains" not in told
         return
     format = "label_image" if holds == "label_tiff" else holds
-    assert f"It holds 8 images as {format}; expected: nary_mat." in told
+    assert f"It contains 8 images as {format}; expected: nary_mat." in told
     call = re.search(r"evaluation (convert .*)", told)[1]
     call = call.replace("HEIGHTxWIDTH", "280x330").replace("OUTPUT", "made.mat")
     if is_packed:
@@ -324,7 +324,7 @@ def test_warnings_of_the_reader_are_printed_behind_what_was_written(tmp_path, ca
     assert warning.startswith("[left-out] 'crowd.json', annotations[0]: a crowd")
     (tmp_path / "crowd.json").write_text(json.dumps({"images": [{"id": 1}], "annotations": [crowd]}))
     assert run([*arguments, "platform"]) == 1
-    assert "no nucleus; 1 annotation is left out" in capsys.readouterr().err
+    assert "no nuclei; 1 annotation was ignored" in capsys.readouterr().err
     assert not (tmp_path / "out.json").exists()
 
 
@@ -334,7 +334,7 @@ def test_nuclei_on_no_pixel_are_counted_and_a_file_without_any_is_refused(target
     done = convert_file(some, tmp_path / "some", target, size_yx=(10, 12))
     (finding,) = done.findings
     assert str(finding).startswith(
-        "[outside-image] case 'some': 2 of 3 nuclei lie outside the image, or on no pixel of it; "
+        "[outside-image] case 'some': 2 of 3 nuclei are outside the image or cover no pixel; "
         "expected x below 12 and y below 10, in px."
     )
     none = write_features(tmp_path / "none.geojson", square(50, 1), square(1, 50))
@@ -358,7 +358,7 @@ def test_nuclei_that_others_cover_are_told(tmp_path):
         convert_file(source, tmp_path / "a", "label_tiff", size_yx=(10, 10))
     done = convert_file(source, tmp_path / "a", "label_tiff", size_yx=(10, 10), overlap="last")
     assert codes(done) == ["left-out"]
-    assert "1 of 2 nuclei, which lose all pixels to other nuclei" in str(done.findings[0])
+    assert "1 of 2 nuclei, without a pixel left under other nuclei" in str(done.findings[0])
     assert codes(convert_file(source, tmp_path / "a", "label_tiff", size_yx=(10, 10), overlap="first")) == []
 
 
@@ -390,7 +390,7 @@ def test_a_challenge_none_of_whose_nuclei_lie_in_an_image_is_refused(tmp_path, c
     assert run(arguments) == 0
     said = capsys.readouterr().out
     assert said.count("Written: ") == 6
-    assert "[outside-image] case 'c1': 1 of 1 nucleus lies outside the image" in said
+    assert "[outside-image] case 'c1': 1 of 1 nucleus is outside the image" in said
     (submission / "c2.geojson").write_text(away)
     write_features(submission / "c3.geojson")
     arguments[4] = str(tmp_path / "nothing")
@@ -440,7 +440,7 @@ def test_a_file_of_one_image_is_taken_whatever_its_name_and_one_of_several_is_re
         assert len(document.get("points", document.get("polygons"))) == nuclei
     if several is not None:
         write_files(tmp_path, {f"several.{suffix}": several})
-        with pytest.raises(ConversionRefused, match=f"other-case.*{told}.*Give --challenge"):
+        with pytest.raises(ConversionRefused, match=f"other-case.*{told}.*Add --challenge"):
             convert_file(tmp_path / f"several.{suffix}", tmp_path / "several", "platform", **options)
 
 
@@ -567,7 +567,7 @@ def test_each_instance_is_whole_on_the_first_page_that_has_room_for_it(boxes):
 def test_rasterise_of_points_says_that_there_is_nothing_to_do(tmp_path, capsys):
     challenge, _ = write_challenge("points_csv", tmp_path)
     assert run(["rasterise", "--challenge", str(challenge), "--output", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().out == "The reference holds points; there is nothing to rasterise.\n"
+    assert capsys.readouterr().out == "The reference contains points; there is nothing to rasterise.\n"
     assert not (tmp_path / "out").exists()
 
 

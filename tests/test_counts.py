@@ -270,10 +270,10 @@ def fault_of(rules: dict[str, Any]) -> str:
      "'counts_csv'; expected 'counting' alone, since only numbers of nuclei can be compared."),
     ({"reference": {**LABELS, "ignore": {"classes": ["unclear"], "policy": "clip"}}},
      "contradictory-rules reference.ignore.classes: given although submission.format is 'counts_csv'; expected "
-     "no regions that are not scored, since numbers of nuclei do not say where they are."),
+     "no such key, since numbers of nuclei have no positions."),
     ({"reference": {**LABELS, "overlap": "ignore", "ignore": {"policy": "clip"}}},
      "contradictory-rules reference.overlap: given although submission.format is 'counts_csv'; expected "
-     "no regions that are not scored, since numbers of nuclei do not say where they are."),
+     "no such key, since numbers of nuclei have no positions."),
     ({"reference": {**COUNTS, "files": "reference/counts.csv", "overlap": "keep"}},
      "contradictory-rules reference.overlap: given for counts; expected no such key, since counts do not "
      "overlap."),
@@ -281,8 +281,8 @@ def fault_of(rules: dict[str, Any]) -> str:
      "invalid-rule reference.files: a pattern with {class}; expected one without, since each class has "
      "a column."),
     ({"reference": {**COUNTS, "files": "reference/{case}.csv"}},
-     "invalid-rule reference.files: a pattern with {case}; expected one without, since a file holds all cases "
-     "in this format."),
+     "invalid-rule reference.files: a pattern with {case}; expected no {case}, since a "
+     "file of this format contains all cases."),
     ({"reference": {**COUNTS, "files": "reference/counts.csv", "units": "px"}},
      "contradictory-rules reference.units: given with the format 'counts_csv'; expected only keys of "
      "this format."),
@@ -311,7 +311,7 @@ def test_the_kit_holds_an_example_that_validates(tmp_path):
     _, findings = check_submission(kit.folder, kit.folder / "example_submission.zip", workers=1)
     assert findings == ()
     guide = (kit.folder / "GUIDE.md").read_text()
-    assert "a column for each class" in guide and "Where they lie does not matter" in guide
+    assert "a column for each class" in guide and "Their positions do not matter" in guide
 
 
 def test_commands_score_counts_and_refuse_to_draw_them(tmp_path, capsys):
@@ -322,7 +322,7 @@ def test_commands_score_counts_and_refuse_to_draw_them(tmp_path, capsys):
     assert (tmp_path / "out" / "metrics.json").is_file()
     capsys.readouterr()
     assert run(["rasterise", *given[:2], "--output", str(tmp_path / "drawn")]) == 0
-    assert "The reference holds numbers of nuclei; there is nothing to rasterise." in capsys.readouterr().out
+    assert "The reference contains numbers of nuclei; there is nothing to rasterise." in capsys.readouterr().out
     for source, where in (("reference", given[:2]), (str(bench.submission), given[:2])):
         assert run(["convert", *where, source, str(tmp_path / "converted"), "--to", "geojson"]) == 1
         told = capsys.readouterr().err

@@ -241,7 +241,7 @@ def test_in_samples_the_test_is_that_of_the_samples() -> None:
 
 @pytest.mark.parametrize("name", [name for name in BOARDS if name != "one fails in one of ten"])
 def test_equal_teams_are_called_better_on_at_most_one_board_in_twenty(name: str) -> None:
-    """In three columns and together. Of 600 boards with 5 % at the most, more than 8 % come in one of 1,000 runs."""
+    """In three columns and together. Of 600 boards with 5% at the most, more than 8% come in one of 1,000 runs."""
     shares = [
         false_claims("sign_flips", name, teams=teams, units=units, columns=3, boards=200, seed=11)
         for teams, units in ((2, 8), (4, 10), (5, 12))

@@ -148,7 +148,7 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
     place = {team["name"]: team["position"] for team in board["teams"]}
     assert len(place) == 5 and place["again"] == place["namer"]
     assert "of their outlines" not in told["leaderboard published"]  # with 'weekly', 3 of 10 pairs are
-    assert "'again' and 'namer' share 100 % of their outlines" in told["leaderboard suspicion"]
+    assert "'again' and 'namer' share 100% of their outlines" in told["leaderboard suspicion"]
     before, now = ({team["name"]: team for team in document["teams"]} for document in (board, erratum))
     assert erratum["before"]["reference"] == {"cases": 6, "changed": [cases[0]]}
     assert erratum["before"]["challenge"] == erratum["challenge"]

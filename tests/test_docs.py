@@ -157,7 +157,7 @@ def test_every_preset_has_a_section_and_a_row_in_the_table():
     pages = presets_pages()
     assert list(pages) == preset_names()
     for name, page in pages.items():
-        headings = r"What was published\n(The rules\n)?The numbers? that ranks?\nWhat differs\nUse it"
+        headings = r"Published rules\n(The rules\n)?The numbers? that ranks?\nDifferences\nUse it"
         assert re.fullmatch(headings, "\n".join(re.findall(r"^### (.*)$", page, re.MULTILINE))), name
 
 

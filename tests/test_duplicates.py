@@ -186,8 +186,8 @@ def label_images(bench: Bench, duplicates: str) -> None:
 def test_validate_and_score_tell_how_many(bench: Bench, duplicates: str, said: str) -> None:
     label_images(bench, duplicates)
     lines = [line for line in bench.validate().splitlines() if "[own-duplicates]" in line]
-    assert len(lines) == 1 and "4 of 7 nuclei, in 1 of 2 cases, share more than half" in lines[0] and said in lines[0]
-    assert ", 4 of them equal to one to the pixel;" in lines[0]
+    assert len(lines) == 1 and "4 of 7 nuclei, in 1 of 2 cases, overlap another" in lines[0] and said in lines[0]
+    assert ", 4 of them identical to it to the pixel;" in lines[0]
     bench.score()
     findings = json.loads(Path("out/details.json").read_text())["findings"]
     assert [of for of in findings if "[own-duplicates]" in of] == lines
@@ -198,8 +198,8 @@ def test_one_line_tells_of_all_cases_of_a_submission_from_arrays_too() -> None:
     images = {name: (once, twice if name < "d" else once) for name in "abcde"} | {"f": (once, None)}
     (line,) = render_findings(score_instances(recommended("keep"), images).findings)
     assert line.startswith(
-        "[own-duplicates] case 'a', case 'b', case 'c': 6 of 13 nuclei, in 3 of 5 cases, share more than half of the "
-        "smaller of the two with another one; "
+        "[own-duplicates] case 'a', case 'b', case 'c': 6 of 13 nuclei, in 3 of 5 cases, overlap another "
+        "nucleus by more than half of the smaller one; "
     )
     assert score_instances(recommended(), {"a": (twice, once)}).findings == ()
 
@@ -229,7 +229,7 @@ def test_points_are_told_by_their_distance() -> None:
     at = see_nuclei(recommended(), Case("a", "a", *SHAPE), points((10, 10), (10, 14)), 2)
     assert at.twins == 0  # no radius without a rule that has one
     (found,) = own_duplicates(recommended(), [replace(at, twins=2)])
-    assert found.got == "2 of 2 nuclei, in 1 of 1 case, lie less than half the matching radius from another one"
+    assert found.got == "2 of 2 nuclei, in 1 of 1 case, are within half the matching radius of another nucleus"
 
 
 @pytest.mark.parametrize("sides, said", [
@@ -274,13 +274,15 @@ def test_compare_tells_how_many_of_which_prediction(tmp_path: Path, bench: Bench
     bench.write("reference/a.geojson", outlines((5, 5), (40, 40)))
     bench.write("twice/a.geojson", outlines((5, 5), (6, 5), (40, 40)))
     printed = bench.run("compare", "reference", "twice")
-    assert "[own-duplicates]" in printed and "2 of 3 nuclei, in 1 of 1 case, share more than half" in printed, printed
+    assert "[own-duplicates]" in printed and "2 of 3 nuclei, in 1 of 1 case, overlap another nucleus" in printed, (
+        printed
+    )
     assert printed.count("case 'a'") == 1 and "equal" not in printed
 
 
 @pytest.mark.parametrize("reach, nuclei, cases, said", [
-    (0.25, 20, 1, "first 25 % of the width"),
-    (0.001, 400, 3, "first 0.1 % of the width"),
+    (0.25, 20, 1, "top left 25% of the width"),
+    (0.001, 400, 3, "top left 0.1% of the width"),
     (0.25, 19, 1, ""),  # few nuclei may lie in one corner
     (0.51, 400, 1, ""),
     (0, 0, 2, "no nucleus in any of 2 cases"),

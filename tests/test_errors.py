@@ -325,23 +325,23 @@ NUMBERS = [1 + index // 14 for index in range(40)]
 
 
 @pytest.mark.parametrize("sides, words", [
-    (both(np.transpose), ["Transposed, it is 100 % (2 images were tried): are rows and columns"]),
-    (both(np.fliplr), ["Mirrored left to right, it is 100 %"]),
-    (both(np.flipud), ["Mirrored top to bottom, it is 100 %"]),
-    (both(lambda labels: labels[::-1, ::-1]), ["Turned by 180 degrees, it is 100 %"]),
-    (both(np.rot90), ["Turned by 90 degrees, it is 100 %"]),
-    (both(lambda labels: np.rot90(labels, 3)), ["Turned by 270 degrees, it is 100 %"]),
+    (both(np.transpose), ["Transposed, it is 100% (2 images were tried): are rows and columns"]),
+    (both(np.fliplr), ["Mirrored left to right, it is 100%"]),
+    (both(np.flipud), ["Mirrored top to bottom, it is 100%"]),
+    (both(lambda labels: labels[::-1, ::-1]), ["Turned by 180 degrees, it is 100%"]),
+    (both(np.rot90), ["Turned by 90 degrees, it is 100%"]),
+    (both(lambda labels: np.rot90(labels, 3)), ["Turned by 270 degrees, it is 100%"]),
     (both(lambda labels: np.roll(labels, (-11, 17), (0, 1))), ["Moved by -17 px in x and 11 px in y"]),
     (both(lambda labels: np.pad(labels[::2, ::2], ((0, 100), (0, 100)))), ["2 times as large, it is"]),
     (both(lambda labels: np.where(labels > 6, 1, labels)),
-     ["With a number for each region, it is 100 % (2 images were tried): are the labels classes, not nuclei?"]),
+     ["With a number for each region, it is 100% (2 images were tried): are the labels classes, not nuclei?"]),
     (both(lambda labels: np.where(labels, labels, 255)), ["Set the background to 0 and number the nuclei from 1."]),
-    ((THIRD, THIRD.T.copy()), ["IoU > 0.5 for 45 % of the nuclei", "Transposed, it is 100 %"]),
-    ((MANY, IDS), ["With a number for each region, it is 100 % (1 image was tried): do ids start again in each tile"]),
-    (({"a": ONE, "b": TWO}, {"a": TWO, "b": ONE}), ["Given to each other's images, it is 100 %", "b for a"]),
+    ((THIRD, THIRD.T.copy()), ["IoU > 0.5 for 45% of the nuclei", "Transposed, it is 100%"]),
+    ((MANY, IDS), ["With a number for each region, it is 100% (1 image was tried): do ids restart in each tile"]),
+    (({"a": ONE, "b": TWO}, {"a": TWO, "b": ONE}), ["Given to each other's images, it is 100%", "b for a"]),
     (((ONE, NAMES), (ONE, [NEXT[name] for name in NAMES])),
-     ["the right class for 0 % of the matched nuclei",
-      "it is 100 % ('T is L', 'L is S' and 'S is T'): are they in another order?"]),
+     ["the right class for 0% of the matched nuclei",
+      "it is 100% ('T is L', 'L is S' and 'S is T'): are they in another order?"]),
     (((ONE, NUMBERS), (ONE, [number + 1 for number in NUMBERS])), ["are their numbers off by one?"]),
     *((([ONE, TWO], prediction), []) for prediction in (  # half of the nuclei, all, others, and none
         [np.where(ONE % 2, ONE, 0), np.where(TWO % 2, TWO, 0)], [ONE, TWO], [scattered(8), scattered(9)],
@@ -367,12 +367,12 @@ def hinted_of_points(prediction: np.ndarray, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("change, words", [
-    (lambda points: points[:, ::-1], "Transposed, it is 100 % (1 image was tried): are rows and columns"),
-    (lambda points: 0.25 * points, "4 times as large, it is 100 % (1 image was tried): is the image of"),
-    (lambda points: 0.502 * points, "2 times as large, it is 100 %"),
-    (lambda points: 2 * points, "0.5 times as large, it is 100 %"),
-    (lambda points: 4 * points + 1, "0.25 times as large, it is 100 %"),
-    (lambda points: points - (31, -40), "Moved by 31 px in x and -40 px in y, it is 100 %"),
+    (lambda points: points[:, ::-1], "Transposed, it is 100% (1 image was tried): are rows and columns"),
+    (lambda points: 0.25 * points, "4 times as large, it is 100% (1 image was tried): is the image of"),
+    (lambda points: 0.502 * points, "2 times as large, it is 100%"),
+    (lambda points: 2 * points, "0.5 times as large, it is 100%"),
+    (lambda points: 4 * points + 1, "0.25 times as large, it is 100%"),
+    (lambda points: points - (31, -40), "Moved by 31 px in x and -40 px in y, it is 100%"),
     (lambda points: points, ""),
     (lambda points: points[:20], ""),
     (lambda points: points[::-1] * 0 + np.random.default_rng(5).uniform(0, 900, points.shape), ""),
@@ -394,7 +394,7 @@ def test_parts_of_an_outline_that_are_nuclei_are_named(tmp_path):
         (tmp_path / side).mkdir()
         (tmp_path / side / "a.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
     said = " ".join(map(str, evaluation.compare(tmp_path / "r", tmp_path / "p").findings))
-    assert "is an outline of several parts several nuclei? Write one for each nucleus." in said
+    assert "are the parts of an outline separate nuclei? Write one outline for each nucleus." in said
     assert "scipy" not in said
 
 

@@ -447,7 +447,7 @@ def test_screens_of_the_boards_that_contradicted_themselves_agree(name: str, sha
 
 
 def test_the_share_of_samples_is_no_forecast() -> None:
-    """Of two equal teams and ten patients the first one is first in about 77 % of the samples, where 50 % is true."""
+    """Of two equal teams and ten patients the first one is first in about 77% of the samples, where 50% is true."""
     shares = []
     for seed in range(40):
         document = board_document(board_of_equals("all alike", np.random.default_rng(seed), 2, 10, 1))

@@ -502,7 +502,7 @@ except OSError as error:
 
 
 @pytest.mark.parametrize("what, reason", [
-    ("folder", "FileNotFoundError 2 no folder for temporary files can be made: No such file or directory"),
+    ("folder", "FileNotFoundError 2 no temporary folder can be created: No such file or directory"),
     ("fork", "BlockingIOError 11 Resource temporarily unavailable"),
 ])  # fmt: skip
 def test_where_no_decoder_can_be_started_the_reason_comes_back(what, reason):

@@ -68,7 +68,7 @@ def test_a_reference_in_place_becomes_cases_that_can_be_scored(preset, tmp_path,
     for row in rows:
         for column, value in row.items():
             if value == "":
-                assert f"Fill in the column {column} of" in told or "height and width are left open" in told
+                assert f"Fill in the column {column} of" in told or "fill in their height and width" in told
                 row[column] = str(by_hand[column])
     with (tmp_path / "cases.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
@@ -116,7 +116,7 @@ def test_what_the_reference_does_not_tell_is_asked_for(tmp_path, capsys):
     (tmp_path / "reference" / "cells.csv").write_text("id,annotation\na,1 2\nb,3 4\n")
     assert run(["init", "--preset", "sartorius2021", str(tmp_path)]) == 0
     told = capsys.readouterr().out
-    assert "No size for 2 images ('a', 'b'): their height and width are left open in cases.csv" in told
+    assert "No size for 2 images ('a', 'b'): fill in their height and width in cases.csv" in told
 
 
 def test_without_images_sizes_are_how_far_the_outlines_reach_and_this_is_told(tmp_path, capsys):
@@ -126,7 +126,9 @@ def test_without_images_sizes_are_how_far_the_outlines_reach_and_this_is_told(tm
     assert run(["init", str(tmp_path)]) == 0
     assert (tmp_path / "cases.csv").read_text() == "case,group,height,width\na,a,25,14\n"
     told = capsys.readouterr().out
-    assert "No image beside 1 reference file ('a'): height and width in cases.csv are how far the nuclei reach." in told
+    assert (
+        "No image next to 1 reference file ('a'): height and width in cases.csv end with the outermost nucleus." in told
+    )
     assert run(["rasterise", "--challenge", str(tmp_path), "--output", str(tmp_path / "out")]) == 0
 
 

@@ -231,7 +231,7 @@ def test_each_job_has_one_of_the_inputs_that_are_listed(tmp_path: Path) -> None:
      "expected an output 'cells' of every job. Organisers: write the slug of the output of the phase as "
      "submission.socket."),
     ([*BOTH, make_job("b", "job-3")], {}, "[duplicate-case] case 'b': 2 jobs ('job-2', 'job-3'); expected one job for "
-     "each case. Organisers: give the files of all items in the archive of the phase different names."),
+     "each case. Organisers: in the archive of the phase, give the files of all items different names."),
     ([*BOTH, make_job("c", "job-3")], {}, "[unknown-case] 'predictions.json', job 'job-3': the input of a job, 'c', is "
      "not a case of this challenge; expected one of the 2 cases in cases.csv. Organisers: add the image to cases.csv, "
      "or take it out of the archive of the phase."),

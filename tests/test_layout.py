@@ -162,15 +162,15 @@ LAYOUTS = [  # names, the challenge, the files that are found, and the lines or 
       f"'notes.txt' and 1 more); expected files like 'P1/P1_2/Epithelial/*.mat'. {PATTERN}"]),
     ("a folder for each case", ["P1_2/mask.npy", "P2_1/mask.npy"], CLASS_MAPS, {},
      ["[no-case-found] submission: no prediction among 2 files ('P1_2/mask.npy', 'P2_1/mask.npy'); expected files "
-      "like 'P1_2.npy'. The pattern is '{case}.npy'; '*' matches any name. 'P1_2/mask.npy' lies in a folder of its "
-      "case: hand it in as 'P1_2.npy'."]),
+      "like 'P1_2.npy'. The pattern is '{case}.npy'; '*' matches any name. 'P1_2/mask.npy' is in a folder of its "
+      "case: submit it as 'P1_2.npy'."]),
     ("files of another type", ["P1_2.tif", "P2_1.tif"], CLASS_MAPS, {},
      ["[no-case-found] submission: no prediction among 2 files ('P1_2.tif', 'P2_1.tif'); expected files like "
       "'P1_2.npy'. The pattern is '{case}.npy'; '*' matches any name. 'P1_2.tif' is of another type: write "
       "'P1_2.npy'."]),
     ("no name at all", [], {}, {},
-     ["[empty-submission] submission: no file in it; expected predictions. Check that the folder or ZIP is the right "
-      "one and that writing the predictions worked."]),
+     ["[empty-submission] submission: empty; expected predictions. Check the path, and "
+      "that your export succeeded."]),
     ("all faults in one pass", ["P1/P1_1/Epithelial/1.mat", "P1/P1_1/Epithelial/2.mat", "P1/P1_1/Ephitelial/1.mat",
                                 "P9/P9_1/Epithelial/1.mat", "P2/P1_2/Epithelial/1.mat", "README.md"],
      {"missing_case": "reject"}, ["P1_1"],
@@ -211,8 +211,8 @@ LAYOUTS = [  # names, the challenge, the files that are found, and the lines or 
      ["[unknown-class] 'Lymphozyte.csv': 'Lymphozyte' is not a class of this challenge; expected 'Epithelial', "
       "'Lymphocyte', 'Neutrophil' or 'Macrophage'. Did you mean 'Lymphocyte'?"]),
     ("two files", ["Epithelial.csv", "epithelial.csv"], BY_CLASS, [("Epithelial.csv", 1)],
-     ["[duplicate-file] 'epithelial.csv': files of all cases twice; the other is 'Epithelial.csv'; expected one file, "
-      "or one for each class where the challenge asks for that. Remove one of them."]),
+     ["[duplicate-file] 'epithelial.csv': files of all cases twice; the other is 'Epithelial.csv'; "
+      "expected one file, or one file per class if the challenge requires it. Remove one of them."]),
     ("no file", ["a.csv", "b.csv"], RESULTS, [],
      ["[no-case-found] submission: no prediction among 2 files ('a.csv', 'b.csv'); expected files like 'results.csv'. "
       "The pattern is 'results.csv'; '*' matches any name."]),

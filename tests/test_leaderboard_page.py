@@ -215,8 +215,8 @@ def test_without_values_of_units_only_methods_that_need_none_are_told() -> None:
     told = [
         text for s in leaderboard_page(found).sections for b in s.blocks if isinstance(b, Text) for text in b.paragraphs
     ]
-    assert any(text.startswith("Nothing is tested") for text in told)
-    assert any("only the means are known" in text for text in told)
+    assert any(text.startswith("No tests: ") for text in told)
+    assert any("per-patient scores are not available" in text for text in told)
 
 
 # --- significance -----------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def test_a_line_leads_from_each_team_to_the_last_one_that_does_not_differ_signif
 
 
 def test_only_the_first_and_the_last_differ_and_two_bars_say_so() -> None:
-    """Mean ranks 1, 2, 3 over five patients. Of all 6^5 orders 3.9 % have sums of ranks that lie 8 or more apart, 9.3 %
+    """Mean ranks 1, 2, 3 over five patients. Of all 6^5 orders 3.9% have sums of ranks that lie 8 or more apart, 9.3 %
     7 or more: so the critical difference is 8 / 5."""
     page = leaderboard_page(document_of(table_of([SEPARATE]), test="friedman_nemenyi"))
     figure = part(page, "difference-1")
@@ -315,7 +315,7 @@ def test_an_audit_of_other_rules_is_left_out_and_told() -> None:
     audit = {"challenge": {"name": "x", "version": "1", "hash": "00"}}
     page = leaderboard_page(document, audit=audit)
     (section,) = (section for section in page.sections if section.anchor == "audit")
-    assert section.blocks == (Text(("The audit.json beside this leaderboard is of other rules or cases.",)),)
+    assert section.blocks == (Text(("audit.json was made with other rules or cases.",)),)
 
 
 # --- names ------------------------------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ def test_the_paths_that_are_given_for_names_in_papers_have_pages() -> None:
     ("Unknown-Class", "unknown-class: "),
     ("IoU_above", "# iou_above, a matching rule"),
     ("coverage", "# metrics.coverage, a key of challenge.toml"),
-    ("Metrics.Distance_Cap_px", "what a false negative or false positive costs"),
+    ("Metrics.Distance_Cap_px", "cost of a false negative or false positive"),
     ("class_aware", "# matching.rules.class_aware, a key of challenge.toml"),
 ])  # fmt: skip
 def test_a_word_of_the_field_is_found_whatever_its_case(word, says, capsys):

@@ -67,7 +67,7 @@ def test_score_says_what_it_found_and_what_would_match(capsys, monkeypatch, term
     assert said(capsys, *score, "--quiet") == ""
     printed = said(capsys, *score)
     assert "detection.f1" in printed and "Written to out" in printed
-    assert "nearly-nothing-matches" in printed and "ransposed" in printed and "100 %" in printed
+    assert "nearly-nothing-matches" in printed and "ransposed" in printed and "100%" in printed
 
 
 # --- convert loses nothing --------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def test_numbers_of_classes_are_told_and_stay_what_they_are_called(capsys):
     printed = said(capsys, *arguments)
     assert "Classes: 4 is 4, 2 is 2" in printed
     assert set(np.unique(tifffile.imread("a_class.tif"))) == {0, 2}
-    assert "the probabilities of 2 nuclei; expected what has a place in label_tiff" in printed
+    assert "the probabilities of 2 nuclei; expected values that label_tiff can contain" in printed
     assert "probabilities" not in said(capsys, *arguments[:3], "--to", "geojson", "--size", "40x60")
 
 
@@ -529,7 +529,7 @@ def test_a_table_that_calls_nuclei_ambiguous_is_part_of_a_challenge_with_one_cla
     *(({name: geojson("Point", [3, 4])}, "--preset puma2024", 3, ["given with the format 'geojson' of points"])
       for name in ("a.geojson", "a_nuclei.geojson")),
     ({"one/a_x.tif": NUCLEI, "b.tif": NUCLEI}, "", 2, [
-        "files in places that no one pattern describes",
+        "files that do not follow one pattern",
         "Give all files one suffix, and put them into one folder or one folder per patient.",
     ]),
 ])  # fmt: skip

@@ -102,6 +102,6 @@ def test_what_a_participant_reads_of_a_wrong_submission(demo, tmp_path):
     code, lines, output = run_on_platform(tmp_path / "run", demo.challenge / "reference", demo.challenge)
     assert code == 1
     assert lines[-1].startswith("Submission rejected: [no-case-found] ")
-    assert "It holds 8 images as aperio_xml" in lines[-1]
+    assert "It contains 8 images as aperio_xml" in lines[-1]
     assert "evaluation convert P1/P1_1.xml OUTPUT --to nary_mat" in lines[-1]
     assert len(lines[-1]) < 1000 and list(output.iterdir()) == []

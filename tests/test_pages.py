@@ -120,7 +120,7 @@ def test_names_from_right_to_left_leave_the_numbers_beside_them_in_their_order()
 
 def test_an_anchor_that_stands_twice_is_a_fault_of_the_maker() -> None:
     twice = [Table("same", "One", (Column("a"),), ()), Table("same", "Other", (Column("a"),), ())]
-    with pytest.raises(ValueError, match="stand twice on the page"):
+    with pytest.raises(ValueError, match="anchors used twice"):
         page_html(one_block(*twice))
 
 
@@ -331,7 +331,7 @@ def test_the_numbers_of_a_plot_are_bounded() -> None:
     assert [column.title for column in numbers.columns] == ["n", "eighths"]
     assert numbers.rows[3] == ("3", Cell("0.375"))
     assert len(numbers.rows) == 100
-    assert "900 more values are in the plot and left out here." in page_html(one_block(many))
+    assert "900 more values are shown only in the plot." in page_html(one_block(many))
 
 
 def test_of_two_series_the_one_without_a_name_is_told_from_the_other_in_the_numbers() -> None:
@@ -440,7 +440,7 @@ def table_page(*rows: tuple[Cell | float | str | None, ...]) -> Page:
 def test_tiles_tables_texts_and_plots_in_words_are_there() -> None:
     lines = [" ".join(line.split()) for line in printed(made_page()).splitlines()]
     expected = {
-        "Nuclei in four classes: team Aurora", "Detection: F1 0.782 95 %: 0.731 to 0.829 · place 2 of 14",
+        "Nuclei in four classes: team Aurora", "Detection: F1 0.782 95%: 0.731 to 0.829 · place 2 of 14",
         "! AUROC – no class probabilities were submitted", "TCGA-5P-A9K0 303 0.641 – ✕ −0.159",
         "! Two images have no prediction at all. They count as empty.",
         "Median F1 is 0.781; the lowest patient has 0.641.",

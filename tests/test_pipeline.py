@@ -407,10 +407,10 @@ def test_nuclei_outside_the_image_are_told_and_a_submission_of_nothing_else_is_r
 
     move_outside(slice(0, 1))
     result = score_submission(folder, submission)
-    got = "1 of 3 nuclei lies outside the image, or on no pixel of it"
+    got = "1 of 3 nuclei is outside the image or covers no pixel"
     assert [finding.got for finding in result.findings] == [got] * 3
     move_outside(slice(1, 3))
-    with pytest.raises(SubmissionRejected, match="all 9 nuclei lie outside their images"):
+    with pytest.raises(SubmissionRejected, match="all 9 nuclei are outside their images"):
         score_submission(folder, submission)
     _, findings = check_submission(folder, submission)
     assert {finding.code for finding in findings} == {"outside-image", "everything-outside"}

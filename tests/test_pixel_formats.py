@@ -247,8 +247,9 @@ NUMBER_THEM = "expected one label per nucleus."
     ((LABELS > 0).astype(np.uint8), f"3 separate regions that all have the label 1; {NUMBER_THEM} They are scored as "
      "one nucleus. Relabel them, for example with scipy.ndimage.label or bwlabel."),
     (np.array([[255, 0, 255]], np.uint8), "2 separate regions that all have the label 255"),
-    (np.where(NUCLEI, NUCLEI % 3 + 1, 0), f"3 labels with 25 separate regions; {NUMBER_THEM} Labels look like classes: "
-     "each is scored as one nucleus. Relabel the regions of each, for example with scipy.ndimage.label or bwlabel."),
+    (np.where(NUCLEI, NUCLEI % 3 + 1, 0), f"3 labels with 25 separate regions; {NUMBER_THEM} Labels look like "
+     "classes: each label is scored as one nucleus. Relabel the regions of each class, for "
+     "example with scipy.ndimage.label or bwlabel."),
     *((labels, "") for labels in (
         NUCLEI, np.eye(3, dtype=int), np.zeros((2, 2), int), np.array([[2, 0, 1]]), LABELS,
         *map(cut_now_and_then, (2, 5, 10, 11)))),
@@ -386,7 +387,7 @@ def test_more_data_than_those_of_the_pixels_are_refused_before_they_are_unpacked
     bomb = head + blank + gzip.compress(plain + bytes(1 << 26))
     with memory_below(40_000_000):
         line = refusal(bomb, suffix)
-    assert "more data than those of its pixels" in line
+    assert "more data than its pixels need" in line
 
 
 def test_nifti_may_have_extensions_before_its_pixels_but_no_gap(tmp_path: Path) -> None:
@@ -401,7 +402,7 @@ def test_nifti_may_have_extensions_before_its_pixels_but_no_gap(tmp_path: Path) 
     extended = read_part(moved(352 + 4096, 4096), **options_of(".nii.gz"))
     assert (picture(extended.labels) == as_it_was).all()
     for start, gap in ((1 << 21, (1 << 21) - 352), (float("nan"), 0)):
-        assert "pixels far behind the header" in refusal(moved(start, gap), ".nii.gz")
+        assert "pixels that do not follow the header" in refusal(moved(start, gap), ".nii.gz")
 
 
 def test_files_without_their_last_bytes_are_told_and_nothing_is_printed(tmp_path: Path, capfd) -> None:
@@ -522,9 +523,9 @@ PNG_REFUSED: list[tuple[bytes, dict[str, Any], str]] = [
      f"{BAD_HEADER} (more than 300,000 chunks)"),
     (png(ROWS, bits=8, interlaced=1), {}, "[unsupported-format] an interlaced PNG; expected"),
     (png(width=20, height=30, bits=8), {}, "[wrong-shape] 30 rows x 20 columns; expected 20 rows x 30 columns"),
-    (palette_png(8, first=(255, 0, 16))[0], NUMBERS, "[unsupported-format] a PNG with a palette whose number 0 is "
-     "#ff0010; expected a PNG of grey values, a palette or RGB, of up to 16 bits, not interlaced. Let 0 be the "
-     "background, and black; or write grey values of 8 or 16 bits."),
+    (palette_png(8, first=(255, 0, 16))[0], NUMBERS, "[unsupported-format] a PNG with the palette "
+     "colour 0 set to #ff0010; expected a PNG of grey values, a palette or RGB, of up to 16 bits, not interlaced. "
+     "Use black, colour 0, for the background, or write 8-bit or 16-bit grey values."),
     (palette_png(8)[0], {"limit": 1799}, "[too-large]"),
     (DEEP, {"limit": 4799}, "[too-large] an array of 4,800 bytes; expected at most 4,799 bytes."),
     *((content, {}, CUT_OFF) for content in (

@@ -180,7 +180,7 @@ def test_annotators_are_compared_over_all_overlapping_pairs() -> None:
     assert [dot.y for dot in pairs.dots] == pytest.approx([2**0.5] * len(sides), abs=1e-6)
     corner = [np.argwhere(side == 1) for side in (first, second)]
     assert directed_hausdorff(*corner[::-1])[0] == pytest.approx(2**0.5)
-    assert "100 % of 10 pairs are within 3 px" in figure(page, "iou-by-hausdorff-1").description
+    assert "100% of 10 pairs are within 3 px" in figure(page, "iou-by-hausdorff-1").description
 
 
 def test_the_fit_is_the_regression_of_scipy(demo: DemoPaths) -> None:

@@ -319,7 +319,7 @@ def f_d_of(images, cutoff: str | None = None) -> float | None:
 
 
 def test_the_published_pairing_loses_many_pairs_of_a_dense_image():
-    """The image of the page of hovernet: 600 nuclei, 5 % missed, 5 % spurious."""
+    """The image of the page of hovernet: 600 nuclei, 5% missed, 5% spurious."""
     mistakes = Mistakes(missed=0.05, spurious=0.05, shift_px=2, grow_spread_px=1.0, split=0.05, merged=0.05)
     maps = draw_label_maps(seeded(3), (1000, 1000), 600, mistakes)
     sides, centres = [], []

@@ -61,7 +61,7 @@ def test_nobody_moves_where_nothing_was_changed(published: Path, tmp_path: Path,
     assert [team["name"] for team in before["teams"]] == [team["name"] for team in old["teams"]]
     assert all(one["before"] == one["now"] for team in before["teams"] for one in (team, *team["scores"]))
     told = " ".join(capfd.readouterr().out.split())
-    assert f"Of {len(before['teams'])} teams 0 with another rank, 0 with other scores" in told
+    assert f"Of {len(before['teams'])} teams 0 with a new rank, 0 with new scores" in told
     assert (
         "The reference files are the same." in told
         and f"Rules and cases are the same: {old['challenge']['hash']}." in told

@@ -142,7 +142,7 @@ def test_faults_need_rules_that_pair_inside_a_class():
         Challenge.from_preset(
             PUBLISHED, name="test", matching={"published_faults": ["unopened_masks"], "rules": [rule]}
         )
-    assert "matching.published_faults: given beside a rule that ignores classes" in str(caught.value.findings[0])
+    assert "matching.published_faults: given with a rule that ignores classes" in str(caught.value.findings[0])
 
 
 # --- from arrays ------------------------------------------------------------------------------------------------------

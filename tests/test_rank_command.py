@@ -309,7 +309,7 @@ def test_a_row_that_is_absent_and_an_empty_cell_are_the_same(tmp_path, missing) 
 @pytest.mark.parametrize("missing, expected, told", [
     ("worst", {"alpha": 0.25, "beta": 0.4}, "0 is used, the worst value there is."),
     ("unranked", {"beta": 0.4}, "The team is not ranked."),
-    ("complete_cases", {"alpha": 0.5, "beta": 0.4}, "1 case is left out for all teams."),
+    ("complete_cases", {"alpha": 0.5, "beta": 0.4}, "1 case is excluded for all teams."),
 ])  # fmt: skip
 def test_missing_values_are_told_with_what_became_of_them(tmp_path, missing, expected, told, capsys) -> None:
     _, found = rank_csv(tmp_path, FOUR[0], *FOUR[2:], more=("--set", f"missing={missing}"))
@@ -549,10 +549,10 @@ def test_the_order_of_rows_and_columns_changes_nothing(tmp_path, seed) -> None:
 
 
 @pytest.mark.parametrize("column, expected", [
-    ("F1:ascending", "'descending': of this metric higher values are better"),
+    ("F1:ascending", "'descending', because higher values are better"),
     ("pq:ascending", "'descending'"),
     ("panoptic.pq.group_mean:ascending", "'descending'"),
-    ("hausdorff_px:descending", "'ascending': of this metric lower values are better"),
+    ("hausdorff_px:descending", "'ascending', because lower values are better"),
     ("Hausdorff:descending:2", "'ascending'"),
     ("f1:descending", ""),
     ("hausdorff95_px:ascending", ""),
@@ -620,7 +620,7 @@ def test_a_value_that_stands_in_the_place_of_a_missing_one_is_no_evidence(tmp_pa
     known = facts_in(gappy(tmp_path, "complete_cases"))
     assert (
         known["first"].startswith("'A' sum of ranks 1")
-        and "lacks 14 of 30 values, left out for all" in known["decided by"]
+        and "lacks 14 of 30 values, excluded for all teams" in known["decided by"]
     )
     assert known["significance"].count(", significant") == 2
     first = facts_in(gappy(tmp_path, "unranked"))["first"]
@@ -678,8 +678,13 @@ def test_the_export_of_the_platform_is_ranked_and_stored_for_the_next_phase(form
     options = ["--results", str(file), "--output", str(tmp_path / "ranked"), "--store", str(store)]
     assert run(["rank", *where, *options]) == 0
     printed = capsys.readouterr().out
-    for why in ("not succeeded", "not published", "of other rules or cases", "older than another one of the same user"):
-        assert f"Left out: 1 evaluation, {why}." in printed
+    for why in (
+        "not succeeded",
+        "not published",
+        "of other rules or cases",
+        "replaced by a newer submission of the user",
+    ):
+        assert f"Ignored: 1 evaluation, {why}." in printed
     boards = [json.loads((tmp_path / name / "leaderboard.json").read_text()) for name in ("board", "ranked")]
     board, ranked = ([(team["name"], team["position"], team["combined"]) for team in one["teams"]] for one in boards)
     assert board == ranked

@@ -67,7 +67,7 @@ def test_a_place_outside_has_no_nucleus(board: Path, capsys: pytest.CaptureFixtu
     assert row["reference_id"] in explained(capsys, "--results", folder, "--case", "P1_1", "--at", near)
     for place in ("5000,20", "20,5000", "-900,-900"):
         words = explained(capsys, "--results", folder, "--case", "P1_1", f"--at={place}", code=2)
-        assert "The place lies outside: the nuclei of the case are in" in " ".join(words.split())
+        assert "The point is outside: the nuclei of the case are in" in " ".join(words.split())
 
 
 def test_a_team_reads_what_one_more_percent_would_change(board: Path, capsys: pytest.CaptureFixture[str]) -> None:

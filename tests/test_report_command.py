@@ -741,7 +741,7 @@ def test_no_line_joins_the_parts_of_a_nucleus(tmp_path: Path, browser: Browser) 
 
 def test_without_script_it_says_where_the_nuclei_are(pages: Path, browser: Browser) -> None:
     with browser.open(pages / "results/finder/report.html", script=False) as opened:
-        assert "objects.csv has every one" in opened.page.locator(".browser").inner_text()
+        assert "objects.csv lists all nuclei" in opened.page.locator(".browser").inner_text()
         assert not opened.page.locator(".browser form").is_visible()
 
 

@@ -106,7 +106,7 @@ def test_codes_of_images_of_different_sizes_are_read_together_and_in_batches(mon
     check_model_form(found, masks)
 
 
-NO_NUMBER, NO_CODE = "a count that is not a whole number", "a string that is no compressed code"
+NO_NUMBER, NO_CODE = "a count that is not a whole number", "a string that is not a compressed code"
 
 
 @pytest.mark.parametrize("code, got", [

@@ -390,7 +390,7 @@ def test_the_class_that_pays_most_decides_if_it_is_not_rare():
     classes = challenge_of("large", "small")
     rare = summary(discs(50, 30), discs(18, 19, 19), challenge=classes)
     assert "IoU can match" in texts_of(rare)[0]
-    assert texts_of(rare)[-1] == "Too few nuclei to say much about 'small' (19)."
+    assert texts_of(rare)[-1] == "Too few nuclei for advice on 'small' (19)."
     assert not any("One pixel costs" in text for text in texts_of(rare))
     many = summary(discs(50, 30), discs(18, 20, 20), challenge=classes)
     assert texts_of(many)[0].startswith("At the size of 'small' (20 nuclei, 18 px across) a one-pixel difference")
@@ -401,13 +401,13 @@ def test_the_class_that_pays_most_decides_if_it_is_not_rare():
 def test_rules_break_at_more_than_one_nucleus_of_a_hundred():
     start = "Your matching rule (IoU > 0.5) loses"
     for small, told in (
-        (1, f"{start} 1.0 % of the nuclei for one pixel, 1.0 % for two."),
-        (2, f"{start} 2.0 % of the nuclei for one pixel, 2.0 % for two: it breaks."),
+        (1, f"{start} 1.0% of the nuclei for one pixel, 1.0% for two."),
+        (2, f"{start} 2.0% of the nuclei for one pixel, 2.0% for two: it breaks."),
     ):
         found = summary(discs(30, 99), discs(4, small))
         assert told in texts_of(found)
     (others,) = [text for text in texts_of(found) if text.startswith("Other rules")]
-    assert others.startswith("Other rules that lose more than 1 % of the nuclei to one pixel: IoU > 0.9, IoU > 0.6, ")
+    assert others.startswith("Other rules that lose more than 1% of the nuclei to one pixel: IoU > 0.9, IoU > 0.6, ")
     assert "centroids" not in others
 
 
@@ -576,5 +576,5 @@ def test_init_writes_the_radius_that_sensitivity_advises(diameter: int, radius: 
 def test_init_says_why_it_did_not_look_at_sizes(own_demo: DemoPaths, tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "challenge/reference", tmp_path / "mine/reference")
     said = initialise_challenge(tmp_path / "mine", preset="recommended")
-    why = "Whether the matching rules suit the sizes of your nuclei 'evaluation sensitivity' says"
-    assert f"{why} (not all sizes of images are known)." in said
+    why = "Run 'evaluation sensitivity' to check that the matching rules suit your nuclei"
+    assert f"{why} (some image sizes are unknown)." in said

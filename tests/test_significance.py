@@ -589,7 +589,7 @@ def test_wilcoxon_is_exact_where_two_teams_differ_in_few_of_many_units():
 @pytest.mark.parametrize("test", ["friedman_nemenyi", "wilcoxon_holm"])
 @pytest.mark.parametrize(("teams", "units", "name"), [(2, 8, "all alike"), (3, 6, "ties"), (5, 8, "all alike")])
 def test_equal_teams_differ_in_at_most_a_share_of_the_boards_that_is_the_level(test, teams, units, name):
-    """800 boards: a true rate of 5 % gives more than 7 % of them in one of 200 runs."""
+    """800 boards: a true rate of 5% gives more than 7% of them in one of 200 runs."""
     assert false_claims(test, name, teams=teams, units=units, columns=1, boards=800, seed=5)[0] <= 0.07
 
 

@@ -31,7 +31,7 @@ from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsag
 from evaluation.scoring.receive import receive_submission
 
 KINDS = pytest.mark.parametrize("kind", ["folder", "zip"])
-FULL = "expected a file that can be read to its end. Write or pack it again."
+FULL = "expected a complete file. Write or pack it again."
 
 
 def open_submission(path: Path, **limits: int) -> SubmissionFiles:
@@ -139,7 +139,7 @@ def test_a_zip_in_a_zip_is_told(tmp_path: Path) -> None:
     challenge = Challenge.load(Path(__file__).parents[1] / "ground_truth")
     (finding,) = receive_submission(challenge, tmp_path / "outer.zip").findings
     assert finding.code == "no-case-found"
-    assert finding.fix.endswith("'team/inner.zip' is a ZIP, which is not opened: hand in that one, or its files.")
+    assert finding.fix.endswith("'team/inner.zip' is a ZIP, which is not opened: submit this ZIP, or its files.")
 
 
 def test_all_unsafe_names_are_told_in_one_pass_three_of_a_kind_by_name(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_paths_that_cannot_be_used_are_wrong_usage(tmp_path: Path) -> None:
         (tmp_path / "predictons", "no such folder or file; expected a folder or a ZIP file with predictions."),
         (tmp_path / "file" / "below", "no such folder or file;"), (tmp_path / "a\0b", "no such folder or file;"),
         (tmp_path / ("x" * 5000), "file name too long;"), (tmp_path / "loop", "too many levels of symbolic links;"),
-        (Path("/dev/null"), "neither a folder nor a file;"),
+        (Path("/dev/null"), "not a folder or file;"),
     ):  # fmt: skip
         assert wrong_usage(path).startswith(told)
 
@@ -467,7 +467,7 @@ UNSAFE = (
 )
 NO_ZIP, UNSAFE_NAME = "[not-a-zip]", "[unsafe-path]"
 SHARED_BYTES = (
-    "[overlapping-members] '2.mat': bytes of the ZIP file that belong to '1.mat' as well; expected members that follow "
+    "[overlapping-members] '2.mat': bytes of the ZIP file that also belong to '1.mat'; expected members that follow "
     "each other. Pack the ZIP again."
 )
 REJECTED = [  # how the ZIP is made, how the first line begins, and what stands in it
@@ -477,15 +477,15 @@ REJECTED = [  # how the ZIP is made, how the first line begins, and what stands 
           ("/etc/passwd", "an absolute path"), ("C:/x.mat", "an absolute path"),
           ("a\\b.mat", "a name with a backslash"), ("a//b.mat", "a name with an empty part or '.'"),
           ("a/./b.mat", "a name with an empty part or '.'"),
-          ("a\nb.mat", "a name with control characters or broken ones"), ("x" * 256, "a name of 256 characters"),
+          ("a\nb.mat", "a name with control characters or invalid characters"), ("x" * 256, "a name of 256 characters"),
           ("/".join(["x" * 200] * 6), "a name of 1,205 characters"))),
     (lambda path: write_zip(path, "team\\1.mat"), UNSAFE_NAME,
-     "pack it with another one, such as 7-Zip or 'python -m zipfile -c'."),
+     "use another program, such as 7-Zip or 'python -m zipfile -c'."),
     (linked, f"{UNSAFE_NAME} '1.mat': a link; {UNSAFE}", ""),
     (lambda path: raw_zip(path, Raw(name=b"")), f"{UNSAFE_NAME} '': a member without", ""),
     (lambda path: raw_zip(path, Raw(name=b"1.mat\0.txt")), UNSAFE_NAME, "control characters"),
-    *((make, "[empty-submission] submission: no file in it; expected predictions. Check that the folder or ZIP is the "
-       "right one and that writing the predictions worked.", "")
+    *((make, "[empty-submission] submission: empty; expected predictions. Check the path, and "
+       "that your export succeeded.", "")
       for make in (write_zip, lambda path: write_named(path.with_name("a"), "below/.DS_Store"))),
     *((lambda path, content=content: of_bytes(path, content),
        "[not-a-zip] 's.zip': not a ZIP file, or a damaged one; expected a folder or a ZIP file. Pack or copy it again.",
@@ -496,9 +496,9 @@ REJECTED = [  # how the ZIP is made, how the first line begins, and what stands 
         ("nowhere", "absent", "a link that leads nowhere"), ("loop", "loop", "a link that leads nowhere"),
         ("a/up", "..", "a link to a folder"))),
     (in_folder(lambda folder: os.mkfifo(folder / "pipe.mat")),
-     f"{UNSAFE_NAME} 'pipe.mat': neither a file nor a folder; {UNSAFE}", ""),
+     f"{UNSAFE_NAME} 'pipe.mat': not a file or folder; {UNSAFE}", ""),
     *((in_folder(lambda folder, name=name: (folder / os.fsdecode(name)).touch()),
-       f"{UNSAFE_NAME} '{shown}': a name with control characters or broken ones", "")
+       f"{UNSAFE_NAME} '{shown}': a name with control characters or invalid characters", "")
       for name, shown in ((b"a\nb.mat", "a?b.mat"), (b"\x1b[31mred.mat", "?[31mred.mat"), (b"\xff.mat", "?.mat"))),
     (shortened, NO_ZIP, ""),
     *((lambda path, start=start: raw_zip(path, Raw(name=b"1.mat"), Raw(name=b"2.mat", start=start)), SHARED_BYTES, "")

@@ -96,16 +96,16 @@ def test_the_confusion_matrix_has_rows_of_the_reference_and_none_last(three: Doc
     assert [[plain(cell) for cell in row[1:]] for row in found.rows] == [
         [3, 1, 0, 0, 2], [0, 3, 0, 0, 1], [0, 0, 0, 0, 2], [0, 0, 0, 0, 0], [1, 0, 0, 0, None]
     ]  # fmt: skip
-    assert [cell.text for cell in found.rows[0][1:]] == ["3 (50.0 %)", "1 (16.7 %)", "0", "0", "2 (33.3 %)"]
+    assert [cell.text for cell in found.rows[0][1:]] == ["3 (50.0%)", "1 (16.7%)", "0", "0", "2 (33.3%)"]
     assert {cell.text for cell in found.rows[3][1:]} == {"0"}
 
 
 def test_only_true_shares_read_all_or_none(three: Documents) -> None:
-    """19,999 of 20,000 are not 100.0 %, and one of them is not 0.0 %."""
+    """19,999 of 20,000 are not 100.0%, and one of them is not 0.0%."""
     matrix = [[0] * 5, [0, 19_999, 1, 0, 0], [0, 0, 7, 0, 0], *[[0] * 5] * 2]
     three[1]["pooled"]["rules"]["iou_above"]["counts"]["confusion_matrix"] = matrix
     rows = table(page_of(*three), "confusion").rows
-    assert [cell.text for cell in (*rows[0][1:3], rows[1][2])] == ["19,999 (> 99.9 %)", "1 (< 0.1 %)", "7 (100 %)"]
+    assert [cell.text for cell in (*rows[0][1:3], rows[1][2])] == ["19,999 (> 99.9%)", "1 (< 0.1%)", "7 (100%)"]
 
 
 def test_every_reason_has_words() -> None:
@@ -130,7 +130,7 @@ def test_the_place_among_earlier_results_is_shown(three: Documents) -> None:
     metrics["leaderboard"] = {"position": 3.0, "sum_of_ranks": 7.0, "submissions": 12, "rank": rank}
     page = page_of(metrics, details)
     last = tiles(page).tiles[-1]
-    assert (last.value, last.detail) == ("3", "of 12 ranked, this one included")
+    assert (last.value, last.detail) == ("3", "of 12 ranked, including this submission")
     score = metrics["detection"]["f1"]["group_mean"]
     assert table(page, "ranks").rows == (("detection.f1.group_mean", score, Cell(2.0)),)
 
@@ -306,4 +306,4 @@ def test_cases_whose_outlines_have_no_room_are_not_drawn_and_it_is_said(monkeypa
     assert block.data["outlines"] == ["", outline]
     assert [bool(text) for text in block.data["columns"]["reference"]] == [True, True, False, False, False]
     assert [(case["size"], len(case["windows"])) for case in block.data["cases"]] == [([9, 9], 1), (None, 0)]
-    assert block.note == "The first 1 of 2 cases are drawn; the others stand in the tables."
+    assert block.note == "The first 1 of 2 cases are drawn; the tables list all cases."

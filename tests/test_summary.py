@@ -55,7 +55,7 @@ def test_outlines_stand_beside_those_of_one_pixel(found: Comparison) -> None:
     disc = (1 - 1 / np.sqrt(144 / np.pi)) ** 2
     assert rows["Matched nuclei: mean IoU"] == ["0.7143", "1.0000"]
     assert rows["IoU of one pixel"] == [f"{disc:.4f}"] * 2
-    assert rows["Matched nuclei with at least this IoU"] == ["0 %", "100 %"]
+    assert rows["Matched nuclei with at least this IoU"] == ["0%", "100%"]
 
 
 def test_annotators_are_the_ceiling_and_neither_best_nor_ranked_nor_compared() -> None:
@@ -123,7 +123,7 @@ def test_models_have_the_names_that_are_given_and_lose_what_all_names_begin_with
     assert run([*given, "--annotator", "x"]) == 0
     assert re.search(r"score +alpha +beta +○ x", capsys.readouterr().out)
     assert run([*given, "--name", "alpha=x"]) != 0 and "two predictions have the same name" in capsys.readouterr().err
-    assert run([*given, "--name", "x"]) != 0 and "expected a name of its own and a path" in capsys.readouterr().err
+    assert run([*given, "--name", "x"]) != 0 and "expected a unique name and a path" in capsys.readouterr().err
     assert run(["compare", "reference"]) != 0 and "PREDICTIONS" in capsys.readouterr().err
     assert run(["compare", "reference", "--name", "only=x"]) == 0
 

@@ -172,7 +172,7 @@ def test_names_of_one_ranking_count_once_and_methods_that_cannot_decide_not_at_a
     path = table(tmp_path, lead)
     found = audit(path, "pq:descending", settings=("test=wilcoxon_holm",))
     values = {of.name: of.values for of in found.dimensions}
-    assert "test_then_rank" in methods_in(found.notes, "Methods that cannot decide")
+    assert "test_then_rank" in methods_in(found.notes, "Methods not tried")
     assert "test_then_rank" not in values["method"]
     assert {team.name: team.first for team in found.places} == {"A": found.variants, "B": 0}
     assert values["method"] == ("sum_of_ranks",)

@@ -261,7 +261,7 @@ def test_a_table_of_counts_beside_labels_is_left_out(bench: Bench) -> None:
     for side in ("one", "two", "new/reference"):
         bench.write(f"{side}/a.npy", MASK)
         bench.write(f"{side}/counts.csv", "case,epithelial\na,2\n")
-    line = "numbers of nuclei only; expected labels in the format of the other files. Left out."
+    line = "numbers of nuclei only; expected labels in the format of the other files. Ignored."
     assert line in bench.run("compare", "one", "two")
     assert line in bench.run("init", "new")
     Path("one/a.npy").unlink()

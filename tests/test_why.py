@@ -40,7 +40,7 @@ def numbers_of(demo: DemoPaths) -> dict[tuple[str, str], float]:
                 found |= {(team, title): value_at(document, title.strip("`")) for title in table[0][1:]}
     for what, scores in experiments(demo).items():
         kind, _, amount = what.rpartition(" ")
-        title = f"{amount} px" if kind == "eroded" else f"{100 * float(amount):.0f} %"
+        title = f"{amount} px" if kind == "eroded" else f"{100 * float(amount):.0f}%"
         found[kind, title] = scores["panoptic.pq"]
     for stratum in study_sensitivity(demo.challenge, workers=1)["strata"]:
         if stratum["size_px"] is None:
@@ -77,9 +77,9 @@ def test_a_wrong_class_costs_more_than_a_missed_nucleus_and_erosion_as_much(
     numbers: dict[tuple[str, str], float],
 ) -> None:
     """With a share p missed PQ is RQ, 2 (1 - p) / (2 - p); a wrong class is a false positive, too."""
-    assert all(numbers["wrong class", f"{p} %"] < numbers["missed", f"{p} %"] for p in (10, 20, 30, 40, 50))
-    assert abs(numbers["missed", "40 %"] - 0.6 / 0.8) < 0.02
-    assert abs(numbers["missed", "40 %"] - numbers["eroded", "2 px"]) < 0.005
+    assert all(numbers["wrong class", f"{p}%"] < numbers["missed", f"{p}%"] for p in (10, 20, 30, 40, 50))
+    assert abs(numbers["missed", "40%"] - 0.6 / 0.8) < 0.02
+    assert abs(numbers["missed", "40%"] - numbers["eroded", "2 px"]) < 0.005
 
 
 def test_the_pictures_are_those_of_the_demo(demo: DemoPaths) -> None:

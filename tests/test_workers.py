@@ -288,9 +288,9 @@ def test_the_only_worker_is_a_process_of_its_own_and_ends_first_where_memory_run
     "pool, line",
     [
         (POOL_OF_TWO,
-         "[worker-died] one of 2 workers: ended without an answer, most often killed for memory; expected enough "
+         "[worker-died] one of 2 workers: stopped unexpectedly, probably out of memory; expected enough "
          "memory for all workers at once. Run again with '--workers 1' or with more memory."),
-        (ALONE, "[worker-died] the only worker: ended without an answer, most often killed for memory; expected enough "
+        (ALONE, "[worker-died] the only worker: stopped unexpectedly, probably out of memory; expected enough "
          "memory for the largest case, by our estimate 5,400 MB. Run with more memory."),
     ],
     ids=["two", "one"],

@@ -343,7 +343,9 @@ def two_rings(*, is_hole: bool) -> Outlines:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("is_hole", "got"), [(True, "an outline with a hole"), (False, "an outline of several parts")])
+@pytest.mark.parametrize(
+    ("is_hole", "got"), [(True, "an outline with a hole"), (False, "an outline with several parts")]
+)
 def test_holes_and_parts_cannot_be_written_as_polygons(is_hole, got):
     with pytest.raises(InputFault) as fault:
         write_polygons_json(two_rings(is_hole=is_hole), CLASSES_OF_JSON, "nuclei")

@@ -1,8 +1,8 @@
 """The audit of a leaderboard: ``rank``, mapped over a product of views that somebody might have chosen.
 
-A view is a table of scores with rules to rank it. Only some rules ask for new scores: how the reference is drawn, what
-is ignored, and what is done to the predictions. Matching rules, thresholds and units come out of the same run as
-further paths of metrics.json. Every view is ranked by every method of the list that ``rank`` names.
+A view is a table of scores with rules to rank it. Only rules about overlaps, ignore regions and changed
+predictions need new scores. Matching rules, thresholds and units are further paths of metrics.json from the same run.
+Every view is ranked by every method that ``rank`` lists.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ Matching = tuple[str, str]  # a rule and a threshold: ``AS_WRITTEN`` or a number
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AuditView:
-    """A table of scores and the rules to rank it; ``values``: what is not as published, by the dimension."""
+    """A table of scores and the rules to rank it; ``values``: changes to the published rules, by dimension."""
 
     table: ScoreTable
     rules: RankingRules
@@ -145,14 +145,14 @@ def _methods_of(
     places = ranked_table.places_by_methods(own.table, rules, tests) if own.table.teams else {}
     unable = [name for name in get_args(RankingMethod) if name not in places and (name != "absolute" or not several)]
     if places and unable:
-        notes.append(f"Methods that cannot decide (all teams would share a rank) are left out: {', '.join(unable)}.")
+        notes.append(f"Methods not tried, because all teams would share a rank: {', '.join(unable)}.")
     return _own_first(rules.method, tuple(places))
 
 
 def _different_methods(
     ranked: Sequence[Mapping[RankingMethod, tuple[Float64, Float64]]], notes: list[str]
 ) -> list[RankingMethod]:
-    """Keep one method, the first, of those that give the same ranks in every view."""
+    """Keep the first of several methods that give the same ranks in every view."""
     groups: dict[bytes, list[RankingMethod]] = {}
     for method in ranked[0]:
         places = np.stack([places[method][0] for places in ranked])
@@ -222,7 +222,7 @@ def audit_scores_in_file(
     if any(finding.code == "incomplete-scores" for finding in own.findings):
         missing = _own_first(rules.missing, get_args(MissingValues))
     else:
-        notes.append("The rule for missing values is not varied: no team lacks a value that another one has.")
+        notes.append("The rule for missing values is not varied: no team lacks a value.")
     written = {aggregation_of(column.path, unit) for column in rules.columns}
     name = next(iter(written)) if len(written) == 1 else AS_WRITTEN
     means: dict[str, UnitKind | None] = {name: None}
@@ -246,7 +246,7 @@ def audit_scores_in_file(
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The rules for which all teams are scored once: how the reference is drawn, what is ignored, what borders become.
+    """Rules for which all teams are scored once: overlaps and ignore regions of the reference, and borders.
 
     border  of colour maps; "": other files
     """
@@ -259,10 +259,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class _AuditPlan:
-    """What an audit varies beside methods and weights. The challenge's own rule is the first of each.
+    """Variations other than methods and weights; the rule of the challenge comes first.
 
     columns  the paths of all columns under a matching rule and a threshold, ``AS_WRITTEN`` or a number
-    notes    what is omitted, and why
+    notes    omissions, with reasons
     """
 
     challenge: Challenge
@@ -285,7 +285,7 @@ class _AuditPlan:
 
 
 def plan_audit(challenge: Challenge, rules: RankingRules) -> _AuditPlan:
-    """Decide what is varied: the lists of [audit], and what the challenge suggests if it has none.
+    """Choose the variations: the lists of [audit], or defaults for the challenge.
 
     Raises ChallengeBroken for a list that contradicts the challenge, and for more than ``TABLES_UP_TO`` tables.
     """
@@ -295,7 +295,7 @@ def plan_audit(challenge: Challenge, rules: RankingRules) -> _AuditPlan:
     runs = _plan_runs(challenge, all_rules, notes)
     if (tables := len(runs) * len(columns) * len(units)) > TABLES_UP_TO:
         got = f"{tables:,} tables of scores, from {len(runs):,} runs of each team"
-        fix = "List fewer values: a list with the challenge's own value alone varies nothing."
+        fix = "List fewer values: a list with only the value of the challenge varies nothing."
         raise contradictory("audit", got, f"at most {TABLES_UP_TO:,}", fix)
     return _AuditPlan(challenge, rules, runs, columns, units, tuple(notes))
 
@@ -313,22 +313,24 @@ def _own_first(own: Choice, others: Sequence[Choice]) -> tuple[Choice, ...]:
 def _plan_matching(
     challenge: Challenge, rules: RankingRules, notes: list[str]
 ) -> tuple[dict[Matching, tuple[str, ...]], tuple[AnyMatchingRule, ...]]:
-    """List the columns under each matching rule and threshold, and all rules that the runs need, the own ones first."""
+    """List the columns under each matching rule and threshold, and all rules that the runs need, the rules of the
+    challenge first.
+    """
     own, extra = challenge.matching.rules, challenge.audit.matching
     names = [rule.name for rule in (*own, *extra)]
     if len(set(names)) < len(names):
-        expected = "a name of its own for each rule, other than those under [matching]"
+        expected = "a different name for each rule, and none of the names under [matching]"
         raise contradictory("audit.matching", "two rules with the same name", expected)
     if extra and not own:
         expected = "no matching, since numbers cannot be paired"
-        raise contradictory("audit.matching", "given beside numbers of nuclei", expected)
+        raise contradictory("audit.matching", "given although nuclei are only counted", expected)
     paths = tuple(column.path for column in rules.columns)
     columns: dict[Matching, tuple[str, ...]] = {}
     added = [*extra]
     for rule in (*own, *extra):
         moved = [path if rule is own[0] else _moved_path(challenge, path, rule) for path in paths]
         if None in moved:
-            notes.append(f"The matching rule {rule.name} is left out: not every column has a value under it.")
+            notes.append(f"The matching rule {rule.name} is not varied: some columns have no value under it.")
             continue
         columns[rule.name, AS_WRITTEN] = tuple(filter(None, moved))
         for threshold in _other_thresholds(rule, challenge.audit.thresholds):
@@ -338,14 +340,14 @@ def _plan_matching(
             under = (_moved_path(challenge, path, added[-1]) for path in paths)
             columns[rule.name, f"{threshold:g}"] = tuple(filter(None, under))
     if set(columns.values()) == {paths} and columns:
-        notes.append("Matching rules are not varied: no column of the ranking depends on the first one.")
+        notes.append("Matching rules are not varied: no ranked score depends on the first rule.")
     if len(set(columns.values())) < 2:
         return {(challenge.matching.passes[0][0], AS_WRITTEN): paths}, own
     return columns, (*own, *added)
 
 
 def _other_thresholds(rule: AnyMatchingRule, wanted: Sequence[float] | None) -> list[float]:
-    """List other IoU thresholds for a rule, by default 0.1 less and 0.1 more; a rule without one has none."""
+    """List other IoU thresholds for a rule, by default 0.1 less and 0.1 more; none for a rule without a threshold."""
     if not isinstance(rule, IouRule | ConfidenceFirst) or rule.threshold is None:
         return []
     own, least = rule.threshold, 1e-9 if wanted is None or isinstance(rule, ConfidenceFirst) else 0
@@ -356,7 +358,7 @@ def _other_thresholds(rule: AnyMatchingRule, wanted: Sequence[float] | None) -> 
 def _moved_path(challenge: Challenge, path: str, rule: AnyMatchingRule) -> str | None:
     """Find the path of a column under another matching rule than the first; None if there is no such number.
 
-    What no matching rule can change, and what names its rule itself, stays as it is.
+    Paths that do not depend on the matching rule, or that name a rule, stay unchanged.
     """
     if path.startswith("alternatives."):
         return path
@@ -368,7 +370,9 @@ def _moved_path(challenge: Challenge, path: str, rule: AnyMatchingRule) -> str |
 
 
 def _plan_units(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
-    """List the aggregations to put at the end of paths. Of those that give every team the same number one is listed."""
+    """List the aggregations to put at the end of paths. Aggregations with the same numbers for all teams are listed
+    once.
+    """
     written = {column.path.rpartition(".")[2] for column in rules.columns}
     own = next(iter(written)) if len(written) == 1 else AS_WRITTEN
     if challenge.audit.units is not None:
@@ -403,12 +407,12 @@ def _plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: li
         except ChallengeBroken as error:
             if not runs:
                 raise
-            notes.append(f"Overlap {overlap} with ignore policy {policy} is left out: {error.findings[0].got}.")
+            notes.append(f"Overlap {overlap} with ignore policy {policy} is not varied: {error.findings[0].got}.")
     return tuple(runs)
 
 
 def tried(key: str, own: str | None, wanted: Sequence[str] | None, suggested: Sequence[str]) -> tuple[str | None, ...]:
-    """List the challenge's own value, then those of [audit], or those that are suggested if it has no list."""
+    """List the value of the challenge, then the values of [audit], or default values without a list."""
     if own is None and wanted:
         side = "submission" if key == "border" else "reference"
         raise contradictory(f"audit.{key}", f"a list of {key}", f"no such key, since the {side} has no {key} rule")
@@ -430,7 +434,7 @@ def audit_challenge(
 ) -> Audit:
     """Score all teams of a folder under all rules that are varied, and audit their ranking.
 
-    Scores are kept in the output, as those of a leaderboard: a second audit scores nothing, an interrupted one goes on.
+    Scores are cached in the output, as for a leaderboard. A second audit reuses them and resumes an interrupted audit.
 
     workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
     progress  is called with the number of submissions that are scored, each in every run, and of all
@@ -528,7 +532,7 @@ def _draw_coded(
 def _scores_by_border(
     plan: _AuditPlan, teams_of_runs: Sequence[Sequence[team_scores.TeamScores]], coded: Sequence[team_scores.TeamScores]
 ) -> tuple[BorderScores, ...]:
-    """List the scores of teams and of the coded reference by border and matching rule, everything else as written."""
+    """List the scores of teams and of the coded reference by border and matching rule; other rules stay as written."""
     own, every = plan.runs[0], {path: index for index, path in enumerate(plan.all_paths)}
     rules = [matching for matching in plan.columns if matching[1] == AS_WRITTEN]
     scores = []
@@ -542,7 +546,7 @@ def _scores_by_border(
 
 
 def kept_of(run: Run, paths: Sequence[str]) -> Kept:
-    """Return that of a team in a run its numbers at the paths are kept, in a small file."""
+    """Return how the numbers of a team at these paths are cached in a small file."""
     return Kept(
         folder=f"{KEPT}/{'-'.join(filter(None, (run.overlap, run.ignore, run.border)))}",
         key=hashlib.sha256(repr(paths).encode()).hexdigest(),

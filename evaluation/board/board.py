@@ -46,7 +46,7 @@ from nuclei_metrics.ranking.methods import Ranking, has_replaced, needs_units, s
 
 EARLIER = "leaderboard"  # folder of a challenge with results that are ranked beside a submission
 EARLIER_LIMIT = 10_000
-WITH_TESTS = "'unranked' or 'complete_cases', since values in the place of missing ones hide differences from tests"
+WITH_TESTS = "'unranked' or 'complete_cases', since filled-in values hide differences from tests"
 SET_MISSING = "Write the missing values, or --set missing=unranked (or complete_cases)."
 THIS = ""  # stands for the submission among earlier ones; no file has this name
 DEFAULT_RANKING: Mapping[str, Any] = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05}
@@ -68,8 +68,8 @@ def score_and_rank(
 ) -> document.Board:
     """Score all teams of a folder, as far as it is not done, and rank them.
 
-    executor  works on the cases, ``workers`` of its tasks at once, instead of processes of its own
-    before    an older board, its folder or its leaderboard.json: what differs is reported
+    executor  runs the cases, ``workers`` tasks at once, instead of new processes
+    before    an older board, its folder or its leaderboard.json: changes are reported
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
     """
@@ -125,7 +125,7 @@ def _with_moves(
     hashes: Mapping[str, str] | None = None,
     challenge: Challenge | None = None,
 ) -> document.Board:
-    """Add to a board the ranks and scores of all teams on an older one, and the cases whose reference has changed.
+    """Add the ranks and scores on an older board, and the cases with a changed reference.
 
     hashes  of the reference now; None: not known
     """
@@ -151,7 +151,7 @@ def _with_moves(
 def _changed_reference(
     before: Mapping[str, str] | None, now: Mapping[str, str] | None, challenge: Challenge | None
 ) -> document.ReferenceChange | None:
-    """Find the cases whose reference files differ, by the names that may be published; None: not known."""
+    """Find the cases with different reference files, by their publishable names; None: unknown."""
     if before is None or now is None or challenge is None:
         return None
     names = tuple(now)
@@ -240,7 +240,7 @@ def rank_given(
 ) -> document.Board:
     """Rank the teams of a folder of results, or of a CSV file. Raises WrongUsage, ChallengeBroken.
 
-    before  an older board, its folder or its leaderboard.json: what differs is reported
+    before    an older board, its folder or its leaderboard.json: changes are reported
 
     Without a challenge the columns of a CSV file must be given; the rules are then sum_of_ranks, ties "min", level 0.05
     but for what ``settings`` change.
@@ -265,7 +265,7 @@ def rank_given(
 def rules_of_scores(
     challenge_folder: Path | None, scores: Path, columns: Sequence[str], changes: Mapping[str, Any]
 ) -> tuple[Challenge | None, RankingRules]:
-    """Choose the rules for a CSV file: those of a challenge, or columns that are given. Raises as ``rank_given``."""
+    """Choose the rules for a CSV file: from a challenge, or from the given columns. Raises as ``rank_given``."""
     challenge: Challenge | None = None
     if challenge_folder is not None:
         _refuse_columns(columns, "--challenge")
@@ -279,7 +279,7 @@ def rules_of_scores(
 
 def _refuse_columns(columns: Sequence[str], beside: str) -> None:
     if columns:
-        why = "the columns are those of the challenge"
+        why = "the challenge defines the columns"
         raise WrongUsage(fault("contradictory-rules", "--column", wording="only-one-option", other=beside, reason=why))
 
 
@@ -346,7 +346,7 @@ def build_board(
     unranked  teams that have no scores
     shown     entries that are not in the table, since the rules do not rank them
 
-    Teams without a rank are neither tested nor in a sample. Raises WrongUsage ("missing-units") if the rules ask for
+    Teams without a rank are excluded from tests and samples. Raises WrongUsage ("missing-units") if the rules ask for
     values of units that are unknown.
     """
     table = _complete_table(table, rules)
@@ -396,7 +396,7 @@ def _complete_table(table: ScoreTable, rules: RankingRules) -> ScoreTable:
     if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
         raise WrongUsage(fault("missing-units", "ranking", rule=ranking_rules.rule_by_units(rules)))
     if has_replaced(table) and (rules.method == "test_then_rank" or rules.ex_aequo):
-        got = f"'worst' for missing values, beside {ranking_rules.rule_by_units(rules)}"
+        got = f"'worst' for missing values together with {ranking_rules.rule_by_units(rules)}"
         raise WrongUsage(fault("contradictory-rules", "ranking.missing", got=got, expected=WITH_TESTS, fix=SET_MISSING))
     return ranked_table.complete_table(table, rules) if rules.missing == "complete_cases" else table
 
@@ -459,13 +459,13 @@ def _shown_row(team: TeamScores, paths: Sequence[str], *, by_unit: bool) -> docu
 
 
 def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Result:
-    """Rank a result among those in ``leaderboard/`` of the challenge; without such it gets no ranks.
+    """Rank a result among the results in ``leaderboard/`` of the challenge; without results it gets no ranks.
 
     team  that the submission is of: its stored result, the file of that name, is no rival. "": unknown
 
     Ranked are results with the same hash of the challenge; a warning names the rest, and files that are no result.
-    ``position`` is that by the method of [ranking], ``sum_of_ranks`` the weighted sum of the ranks in its columns,
-    ``submissions`` how many results are ranked, this one included. Names of teams go nowhere.
+    ``position`` is the rank by the method of [ranking], ``sum_of_ranks`` the weighted sum of the ranks in its columns,
+    ``submissions`` the number of ranked results, including this result. Names of teams are not stored.
     """
     rules = result.challenge.ranking
     if rules is None or not rules.columns:
@@ -509,7 +509,7 @@ def _ranks_of_first(table: ScoreTable, rules: RankingRules) -> Ranks:
 
 
 def store_results(board: document.Board, files: Mapping[str, Path], folder: Path) -> None:
-    """Write the metrics.json of every ranked team as ``<team>.json``: what a challenge keeps in ``leaderboard/``.
+    """Write the metrics.json of every ranked team as ``<team>.json``, for ``leaderboard/`` of a challenge.
 
     files  the metrics.json of each team
     """
@@ -521,7 +521,7 @@ def store_results(board: document.Board, files: Mapping[str, Path], folder: Path
 def _read_earlier(
     folder: Path, challenge: Challenge, without: Collection[str]
 ) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
-    """Read the results of the same challenge in a folder, by the names of their files, and warn about all others.
+    """Read the results of the same challenge in a folder, by the names of their files, and warn about other results.
 
     A file that is no metrics.json is omitted like one of another challenge: it never costs a participant the score.
     Raises ChallengeBroken for too many files.

@@ -1,4 +1,4 @@
-"""The leaderboard as records, whose fields are the keys of leaderboard.json, and its files."""
+"""The leaderboard as records with the keys of leaderboard.json as fields, and its files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VALUES_UP_TO = 2_000_000  # values of teams in columns and units; 106 teams x 2,
 class _ColumnCell:
     """Information on an entry in a column of the ranking; NaN: undefined.
 
-    ranked_by  what was ranked, if not the value: an aggregate over units, or the share of tests won
+    ranked_by  the ranked quantity, if not the value: an aggregate over units, or the share of tests won
     by_unit    the values in each unit, float64 (G,)
     """
 
@@ -68,16 +68,16 @@ class _PlaceShare(NamedTuple):
 class TeamRow(ShownRow):
     """A ranked team.
 
-    combined       what its ranks in the columns add up to, or their mean or median; lower is better
+    combined       sum, mean or median of its ranks in the columns; lower is better
     equal          the other teams in the same rank
-    rank_set       ``low`` and ``high``: 1 + number of teams that are significantly better over the columns together,
-                   and the number of teams less those that are significantly worse; absent if they are not tested
-    rank_interval  ``low`` and ``high`` of its ranks in the samples of the bootstrap, None: nothing was drawn
+    rank_set       ``low`` and ``high``: 1 + the number of significantly better teams over the columns together, and the
+                   number of teams minus the significantly worse teams; absent without a test
+    rank_interval  ``low`` and ``high`` of its ranks in bootstrap samples; None without samples
     probability_of_first       in these samples, shared by teams that are first together
-    first_alone, first_shared  share of the samples in which it is first, alone and together with others
-    floors         its numbers at the floors of the ranking, in their order; ``below_floor``: it fails one of them
-    unit_places    its ranks by the values of each unit alone, NaN: none
-    places         those that occur in samples; of more than ``PAIRS_UP_TO`` teams they are omitted
+    first_alone, first_shared  share of the samples in which it is first, alone and tied
+    floors         its numbers at the floors of the ranking, in their order; ``below_floor``: it fails a floor
+    unit_places    its ranks by the values of single units, NaN: no rank
+    places         ranks that occur in samples; omitted for more than ``PAIRS_UP_TO`` teams
     """
 
     position: float
@@ -96,7 +96,7 @@ class TeamRow(ShownRow):
 
 @dataclass(frozen=True, slots=True)
 class _PairDifference:
-    """What the first of two teams is ahead of the second in a column, as in ``Differences``.
+    """Difference between two teams in a column, first minus second, as in ``Differences``.
 
     p_value  of the declared test, corrected for the number of pairs
     verdict  of the first team by the declared test, "better" or "worse"; "equivalent": the interval is inside the
@@ -139,7 +139,8 @@ class _FriedmanTest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Significance:
-    """The test of a column, as in ``PairwiseTest``. If none was made, ``undefined`` states why, and the rest is absent.
+    """The test of a column, as in ``PairwiseTest``. Without a test, ``undefined`` is the reason, and the rest is
+    absent.
 
     least_units  fewer than these are too few: nothing can be significant
     cliques               teams without a significant difference; of more than ``PAIRS_UP_TO`` teams they are omitted
@@ -180,14 +181,14 @@ class _TogetherTest:
 
 
 class UnitCount(NamedTuple):
-    """How many units were drawn and compared, and what they are called."""
+    """Number and name of the units that were drawn and compared."""
 
     number: int
     kind: str
 
 
 class _MethodPlaces(NamedTuple):
-    """The ranks of the teams under a method of ranking, and Kendall's tau-b to those under all."""
+    """Ranks under one method of ranking, and Kendall's tau-b to the ranks under every method."""
 
     method: RankingMethod
     places: Float64
@@ -195,7 +196,7 @@ class _MethodPlaces(NamedTuple):
 
 
 class SubtaskPlaces(NamedTuple):
-    """The ranks of the teams by the columns of a subtask alone: what a prize that is split goes by."""
+    """Ranks by the columns of one subtask, for prizes per subtask."""
 
     name: str
     columns: list[str]
@@ -204,10 +205,10 @@ class SubtaskPlaces(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BoardStability:
-    """What the bootstrap states of the ranking as a whole; if nothing was drawn, the reason is ``undefined``.
+    """Bootstrap statistics of the whole ranking; ``undefined`` is the reason if there are no samples.
 
-    most_changes_without  the unit without which most pairs of teams stand otherwise
-    columns               those whose values in samples are unknown, if that is the reason
+    most_changes_without  the unit whose removal changes the order of most pairs of teams
+    columns               columns without values in samples, if this is the reason
     """
 
     samples: int
@@ -229,10 +230,10 @@ class _LackingTeam(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _BoardGaps:
-    """Values that ranked teams lack, and others have.
+    """Missing values of ranked teams, if other teams have them.
 
-    rule      what became of them: "worst" and "complete_cases" as in ``ranking.missing``, or "no-value"
-    values    of a team in all columns; ``left_out``: how many of them are omitted for all teams
+    rule      their treatment: "worst" and "complete_cases" as in ``ranking.missing``, or "no-value"
+    values    of a team in all columns; ``left_out``: the number omitted for all teams
     """
 
     rule: str
@@ -258,7 +259,7 @@ class Decision(NamedTuple):
 
 
 class Move(NamedTuple):
-    """The rank of a team on an older board and on this one, and its scores; None: it has none there."""
+    """Rank and scores of a team on an older board and on this board; None if missing there."""
 
     name: str
     before: float | None
@@ -267,7 +268,7 @@ class Move(NamedTuple):
 
 
 class ReferenceChange(NamedTuple):
-    """The cases whose reference files differ from those of an older board; a file with all cases is one of them."""
+    """The cases whose reference files differ from those of an older board; a file with all cases counts as one case."""
 
     cases: int
     changed: list[str]
@@ -285,11 +286,11 @@ class OlderBoard(NamedTuple):
 class Board:
     """A leaderboard: the keys of leaderboard.json, but for the facts.
 
-    challenge   its identity as in metrics.json; None if scores came from a table
+    challenge   its identity as in metrics.json; None if scores come from a table
     ranking     the table [ranking] as it was applied, and in words
     teams       from the first rank to the last, equal ranks by name
-    together    the test over the columns together; None: there is none
-    subtasks    empty if all columns are of one
+    together    the test over the columns together; None without a test
+    subtasks    empty if all columns belong to one subtask
     unit_names  as far as the challenge shows them; empty if the teams have no ``by_unit``
     alike       entries that share their errors: for organisers, never in leaderboard.json
     """
@@ -427,7 +428,7 @@ def _pair_differences(
 def _team_tests(
     names: Sequence[str], better: Int8, p_values: Float64, mean_ranks: Float64 | None = None, *, few: bool
 ) -> list[_TeamTest]:
-    """Describe each team in a test, by who is better (T, T); of many teams only how many others are."""
+    """Describe the teams in a test from who is better (T, T); for many teams only the numbers."""
     tests = []
     for index, (name, row) in enumerate(zip(names, better, strict=True)):
         mean_rank = ABSENT if mean_ranks is None else float(mean_ranks[index])
@@ -440,14 +441,14 @@ def _team_tests(
 
 
 def test_together(together: ColumnsTogether | None, names: Sequence[str], *, few: bool) -> _TogetherTest | None:
-    """Describe the test over the columns together; of many teams it is omitted."""
+    """Describe the test over the columns together; omitted for many teams."""
     if together is None or not few:
         return None
     return _TogetherTest(_team_tests(names, together.better, together.p_values, few=few))
 
 
 def board_stability(drawn: Stability, rules: RankingRules, table: ScoreTable) -> BoardStability:
-    """Describe what the bootstrap states of the ranking as a whole."""
+    """Describe the bootstrap statistics of the whole ranking."""
     if drawn.reason is not None:
         columns = ranked_table.not_resampled(table, rules) if drawn.reason == "not-resampled" else ABSENT
         return BoardStability(0, rules.seed, drawn.reason, columns=columns)
@@ -482,7 +483,7 @@ def board_gaps(table: ScoreTable, rules: RankingRules, unit_name: str) -> _Board
 
 
 def board_methods(places_of_methods: Mapping[RankingMethod, Float64]) -> tuple[_MethodPlaces, ...]:
-    """Compare the ranks under each method with those under all."""
+    """Compare the ranks under all methods with each other."""
     every = np.array(list(places_of_methods.values()))
     return tuple(_MethodPlaces(name, places, kendall_tau(places, every)) for name, places in places_of_methods.items())
 
@@ -502,7 +503,7 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
 
 
 def leaderboard_csv(board: Board) -> str:
-    """Write leaderboard.csv: a row for each team, those that are not ranked last, with their reasons."""
+    """Write leaderboard.csv: a row per team; teams without a rank last, with their reasons."""
     ends = ("rank_low", "rank_high", "probability_of_first", "not_ranked", "reason")
     rows: list[list[object]] = []
     for team in board.teams:

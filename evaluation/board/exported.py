@@ -27,7 +27,7 @@ _NEEDED = ("created", "outputs", "published", "status", "submission")
 
 
 def unpack_export(path: Path, challenge: Challenge, folder: Path) -> list[str]:
-    """Write ``<user>.json`` for each user of an export; return lines on what was omitted. Raises WrongUsage."""
+    """Write ``<user>.json`` for each user of an export; return lines on omissions. Raises WrongUsage."""
     newest: dict[str, tuple[str, dict[str, Any]]] = {}
     left_out = Counter[str]()
     for row in _rows(path):
@@ -36,14 +36,14 @@ def unpack_export(path: Path, challenge: Challenge, folder: Path) -> list[str]:
             left_out[why] += 1
             continue
         if user in newest:
-            left_out["older than another one of the same user"] += 1
+            left_out["replaced by a newer submission of the user"] += 1
         if user not in newest or row["created"] > newest[user][0]:
             newest[user] = row["created"], metrics
     if not newest:
         raise WrongUsage(fault("no-teams", quote(path.name, 120), wording="in-results"))
     for user, (_, metrics) in newest.items():
         (folder / f"{user}.json").write_text(as_json(metrics), encoding="utf-8", newline="\n")
-    return [f"Left out: {counted(number, 'evaluation')}, {why}." for why, number in sorted(left_out.items())]
+    return [f"Ignored: {counted(number, 'evaluation')}, {why}." for why, number in sorted(left_out.items())]
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _metrics_of(row: dict[str, Any]) -> dict[str, Any]:
-    """The content of the metrics.json of an evaluation; empty if it has none."""
+    """The content of the metrics.json of an evaluation; empty if missing."""
     for output in row["outputs"]:
         socket = output.get("socket") or output.get("interface") or {}
         if socket.get("slug") == _METRICS_SOCKET and isinstance(output.get("value"), dict):
@@ -87,4 +87,4 @@ def _why_left_out(row: dict[str, Any], user: str, metrics: dict[str, Any], chall
         return "not published"
     if metrics.get("challenge", {}).get("hash") != challenge.hash:
         return "of other rules or cases"
-    return "" if is_safe_name(user) else "of a user whose name cannot be that of a file"
+    return "" if is_safe_name(user) else "user name not usable as a file name"

@@ -1,4 +1,4 @@
-"""Information on a ranking: at most six facts, each a number with what it rests on.
+"""Information on a ranking: at most six facts, each a number with its evidence.
 
 They are built from the content of leaderboard.json, are in it, and are the table that terminal, page and Python show.
 The words significant, better and too few rest on the declared test alone.
@@ -13,7 +13,7 @@ from evaluation.board.titles import Document, in_words, names_of, short_titles, 
 from evaluation.findings import counted, quote
 
 NO_SAMPLES = {
-    "no-units": "only the means are known, not the values of each patient",
+    "no-units": "per-patient scores are not available",
     "one-unit": "there is one patient only",
     "no-teams": "no team is ranked",
     "not-resampled": "{columns} cannot be computed again for samples of the patients",
@@ -32,7 +32,7 @@ TESTS = {
 COUNTED_AS = {
     "worst": "counted as the worst",
     "no-value": "without a rank in the column",
-    "complete_cases": "left out for all",
+    "complete_cases": "excluded for all teams",
 }
 WITHOUT = {"minimum": "without the minimum", "weights": "with equal weights", "gaps": "in the {kind} that all have"}
 COLUMNS_UP_TO = 4  # with a line of their own
@@ -41,7 +41,7 @@ RUNNERS_UP = 2  # teams that the first one is tested against by name
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """A fact of a ranking: what it is of, the number in words, and what that rests on."""
+    """A fact of a ranking: its subject, the number in words, and the evidence."""
 
     fact: str
     value: str
@@ -49,7 +49,7 @@ class _Fact:
 
 
 def facts_of(document: Document) -> list[_Fact]:
-    """List the facts of the content of a leaderboard.json: only those with something to say."""
+    """List the facts of the content of a leaderboard.json: without empty facts."""
     if not document["teams"]:
         return []
     facts = [*_first(document)]
@@ -68,9 +68,9 @@ def p_text(value: float | None) -> str:
     """Write a p-value with two significant digits.
 
     >>> p_text(0.03125), p_text(0.5), p_text(3e-9), p_text(None)
-    ('p = 0.031', 'p = 0.5', 'p = 3e-09', 'p is not known')
+    ('p = 0.031', 'p = 0.5', 'p = 3e-09', 'p unknown')
     """
-    return "p is not known" if value is None else f"p = {value:.2g}"
+    return "p unknown" if value is None else f"p = {value:.2g}"
 
 
 # --- the facts --------------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def are_too_few(document: Document) -> bool:
 
 
 def _first(document: Document) -> Iterator[_Fact]:
-    """Who is first by which rule, and what the next ones have."""
+    """The first team, the rule, and the values of the next teams."""
     teams, first = document["teams"], _leaders(document)
     method = document["ranking"]["method"]
     rule = COMBINED.get(method, f"mean rank, {method.replace('_', ' ')}")
@@ -105,12 +105,12 @@ def _first(document: Document) -> Iterator[_Fact]:
 
 
 def _test(document: Document) -> Iterator[_Fact]:
-    """How the first team and the next ones differ over the columns together; or why nothing is tested."""
+    """Differences between the first and the next teams over the columns together, or why there is no test."""
     columns = [column["significance"] for column in document["columns"] if column["significance"]]
     what = "significance" if len(document["columns"]) == 1 else "columns together"
     units, kind = document["units"]["number"], document["units"]["kind"]
     if not columns:
-        yield _Fact(what, "not tested", f"only means are known, not the values of each {unit_of(document)}")
+        yield _Fact(what, "not tested", f"scores per {unit_of(document)} are not available")
         return
     least, most = columns[0]["least_units"], max(column["units"] for column in columns)
     if are_too_few(document):
@@ -139,7 +139,7 @@ def _test_in_words(document: Document) -> str:
 
 
 def _columns(document: Document) -> Iterator[_Fact]:
-    """In each column: the first team next to the best of the rest, or next to the one that is best there."""
+    """Per column: the first team compared with the best other team."""
     first = _leaders(document)[0]
     titles = short_titles([column["path"] for column in document["columns"]])
     for index, (title, column) in enumerate(zip(titles, document["columns"], strict=True)):

@@ -1,12 +1,12 @@
 """The reference nuclei that each team matched, read from the files objects.csv, and which entries are alike in them.
 
-Entries are alike that share their errors, such as one entry under two names; others are the reference itself. Good
-teams agree with each other if both agree with the reference, so only the rest is compared: the nuclei that both
-teams matched and that at least one of them outlined unlike the reference. They share such a nucleus if they outlined it
-with nearly the same area: a nucleus that is moved keeps its area.
+Entries are alike if they share their errors, such as one entry under two names, or if they copy the reference. Good
+teams agree because both agree with the reference. So only nuclei are compared that both teams matched, and that
+at least one team outlined unlike the reference. The teams share such a nucleus if their areas are nearly equal, since
+a moved nucleus keeps its area.
 
-As measured, honest teams share at most 0.40 of these nuclei (made fields of ``benchmarks.gaming``), copies whose nuclei
-are each moved by a pixel 0.9 and more. A copy that is a pixel larger is not found, nor are points compared.
+Honest teams share at most 0.40 of these nuclei (simulated fields of ``benchmarks.gaming``); copies with nuclei
+moved by a pixel share 0.9 and more. A copy that is a pixel larger is not detected, and points are not compared.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class _MatchedNuclei:
 
     teams           in ascending order
     case            of each nucleus, and ``reference_area``, px, float64 (N,)
-    matched         bool (T, N); where a team did not match a nucleus, its numbers are NaN
+    matched         bool (T, N); a team has NaN for an unmatched nucleus
     area            float64 (T, N), of the predicted nucleus, px; NaN for points
     iou             float64 (T, N), with the reference nucleus; NaN if it was not measured
     values          float64 (K, T, N)
-    without         teams whose nuclei are unknown, and why
+    without         teams without stored nuclei, and the reason
     """
 
     rule: str
@@ -73,9 +73,9 @@ def read_matched_nuclei(
 ) -> _MatchedNuclei:
     """Read what teams matched under the first matching rule of a challenge, which must have one.
 
-    objects  the objects.csv of each team; None: there is none
+    objects  the objects.csv of each team; None if missing
 
-    Of rows of a team with the same nucleus the last one counts.
+    The last of several rows for the same nucleus counts.
     """
     (rule, _), *_ = challenge.matching.passes
     cases = {case.name.encode() for case in challenge.cases}
@@ -147,8 +147,8 @@ class Alike:
     """What entries share, for organisers.
 
     pairs      (team, team, share), the largest share first
-    reference  (team, share of its matched nuclei that have the very pixels of the reference)
-    others     the largest share among the other pairs; None if missing
+    reference  (team, share of its matched nuclei with exactly the pixels of the reference)
+               others     the largest share among the other pairs; None if missing
     """
 
     pairs: tuple[tuple[str, str, float], ...] = ()
@@ -156,10 +156,10 @@ class Alike:
     others: float | None = None
 
     def lines(self) -> list[str]:
-        """Return which entries are to be asked about; at most ``PAIRS_NAMED`` pairs of them are named."""
+        """Return lines about suspicious entries; at most ``PAIRS_NAMED`` pairs are named."""
         lines = [
-            f"For organisers only: {quote(name)} has the very pixels of the reference in {percent(share)} of the "
-            "nuclei that it matched: ask where they come from."
+            f"For organisers only: {quote(name)} has exactly the pixels of the reference in {percent(share)} of "
+            "its matched nuclei: ask how they were made."
             for name, share in self.reference
         ]
         if self.pairs:
@@ -177,10 +177,10 @@ class Alike:
 
 
 def compare_outlines(reference_area: Float64, teams: Mapping[str, MatchedOutlines]) -> Alike:
-    """Find the teams that share their errors, and those that are the reference. Areas are float64 (N,), px.
+    """Find teams that share their errors, and copies of the reference. Areas are float64 (N,), px.
 
-    A pair is named if it shares ``ALIKE`` or more, and twice as much as the pairs outside the tenth (one pair at least)
-    that share most. Where these share as much, no pair can share twice that: the sign means nothing there.
+    A pair is reported if it shares ``ALIKE`` or more, and twice as much as the pairs outside the top tenth (at least
+    one pair). If ordinary pairs share that much, no pair can share twice as much, and nothing is reported.
     """
     step = max(1, -(-len(reference_area) // COMPARED_UP_TO))
     areas = {name: team.area[::step] for name, team in teams.items()}
@@ -258,7 +258,7 @@ class _MatchingTeam:
 
 
 class _TeamWithoutNuclei(NamedTuple):
-    """A team whose nuclei are unknown, and why."""
+    """A team without stored nuclei, and the reason."""
 
     name: str
     reason: str
@@ -280,10 +280,10 @@ class _MeasureOfPair:
 
 @dataclass(frozen=True, slots=True)
 class _PairOnCommon:
-    """Two teams on their ``common`` nuclei, the one that ranks higher first.
+    """Two teams on their ``common`` nuclei, the higher-ranked team first.
 
-    shares  of what each of them matched; NaN: it matched nothing
-    by      "quality" if they are compared, otherwise "matched": how many each matched
+    shares  of the matched nuclei of each team; NaN without matches
+            by      "quality" if outlines are compared, otherwise "matched": by the number of matches
     """
 
     first: str
@@ -296,7 +296,7 @@ class _PairOnCommon:
 
 @dataclass(frozen=True, slots=True)
 class CommonNuclei:
-    """The table ``common_nuclei`` of leaderboard.json: teams in pairs, by what was measured on the nuclei of both.
+    """The table ``common_nuclei`` of leaderboard.json: pairs of teams, compared on their common nuclei.
 
     pairs  neighbours come first, then pairs two ranks apart, and so on
     """

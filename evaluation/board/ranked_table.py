@@ -1,4 +1,4 @@
-"""A table of scores, ranked by the rules of a challenge: places, tests, and ranks in bootstrap samples."""
+"""A table of scores, ranked by the rules of a challenge: ranks, tests, and ranks in bootstrap samples."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def places_in_subtask(table: ScoreTable, rules: RankingRules, columns: Sequence[
 def compare_teams(table: ScoreTable, rules: RankingRules) -> ComparedTeams | None:
     """Compare the teams of a table by the declared test, ``ranking.test``; None: the values of units are unknown.
 
-    This is the one answer to "does team A differ significantly from team B": in column c if
+    This is the only answer to "does team A differ significantly from team B": in column c if
     ``columns[c].better[A, B]`` is not 0 (1: A is better), and over the columns together if ``together.better[A, B]`` is
-    not 0. Fewer patients than ``columns[c].least_units`` are too few. A pair whose difference is within the margin of
-    a column is not different there. Values that replace missing ones are no evidence.
+    not 0. Fewer patients than ``columns[c].least_units`` are too few. A difference within the margin
+    of a column is not significant there. Values that replace missing values are not evidence.
     """
     table = common_values(table)
     if table.by_unit is None:
@@ -116,11 +116,11 @@ def _differences_in(table: ScoreTable, column: int, *, level: float, rows: Seque
 
 
 def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: int) -> Differences | None:
-    """Compute the paired differences of a column of the board; None where the values of units are unknown.
+    """Compute the paired differences of a column of the board; None without values of units.
 
-    first  of more teams than ``DIFFERENCES_UP_TO`` only this one is compared with the rest
+    first  the only team compared with the rest if there are more than ``DIFFERENCES_UP_TO`` teams
 
-    All intervals of all columns hold together with the level.
+    All intervals of all columns are valid jointly at the level.
     """
     if table.by_unit is None or not table.teams:
         return None
@@ -129,14 +129,14 @@ def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: i
 
 
 def common_values(table: ScoreTable) -> ScoreTable:
-    """Return the table with the values that teams have: none replaces a missing one."""
+    """Return the table without replacements of missing values."""
     return table if table.gaps is None else replace(table, by_unit=table.gaps.by_unit)
 
 
 def first_without(table: ScoreTable, rules: RankingRules, position: Float64) -> dict[str, list[str]]:
     """Name the teams that would be first without the minimum, with equal weights, and in the units that all have.
 
-    position  float64 (T,), the ranks as they are; what gives the same first rank is omitted
+    position  float64 (T,), the published ranks; rules with the same first rank are omitted
     """
     varied = {}
     if table.below_floor().any():
@@ -157,11 +157,11 @@ def first_without(table: ScoreTable, rules: RankingRules, position: Float64) -> 
 
 
 def share_places(table: ScoreTable, rules: RankingRules, tests: ComparedTeams) -> methods.Ranking:
-    """Rank the teams so that those which cannot be distinguished share a rank in a column (ex aequo).
+    """Rank the teams so that teams without a significant difference share a rank in a column (ex aequo).
 
-    In a column the rank of a team is one more than the number of teams with fewer teams significantly better than them
-    (``ex_aequo_positions``). These places take the part of the ranks: their sum, mean or median is ranked. For the
-    methods that rank by the values of units it is their mean.
+    In a column the rank of a team is one more than the number of teams with fewer significantly better teams
+    (``ex_aequo_positions``). The sum, mean or median of these ranks is ranked; for methods that rank by the values of
+    units, their mean.
     """
     places = np.stack([ex_aequo_positions(test) for test in tests.columns], axis=1)
     shared = replace(table, overall=places, higher_is_better=np.zeros(len(table.columns), np.bool_), by_unit=None)
@@ -200,9 +200,8 @@ def places_by_methods(
 ) -> dict[RankingMethod, Float64]:
     """Rank the teams by every method that can decide. Leaderboards and audits share this list.
 
-    Omitted are methods by values of units where these are unknown, "absolute" for several columns, and methods by
-    tests where values replace missing ones, and if all teams share a rank, as they do in too few
-    units. All other rules stay.
+    Without values of units, methods that need them are omitted. So are "absolute" for several columns, and methods by
+    tests if values replace missing values or all teams share a rank (too few units). All other rules stay.
     """
     by_method: dict[RankingMethod, Float64] = {}
     replaced = methods.has_replaced(table)
@@ -243,7 +242,7 @@ def _position_ranker(
 
 
 def _positions_behind(values: Float64, rank: Callable[[Float64], Float64], below: Bool) -> Float64:
-    """Turn values (..., T, K) into positions (..., T), those of teams below a floor behind all others."""
+    """Turn values (..., T, K) into positions (..., T), with teams below a floor after all other teams."""
     if below.all() or not below.any():
         return rank(values)
     first, last = rank(values[..., ~below, :]), rank(values[..., below, :])
@@ -254,7 +253,7 @@ def _positions_behind(values: Float64, rank: Callable[[Float64], Float64], below
 
 
 def draw_samples(table: ScoreTable, rules: RankingRules, plain: methods.Ranking) -> stability.Stability:
-    """Draw bootstrap samples of the units of a table, and rank each, before ranks are shared."""
+    """Draw bootstrap samples of the units of a table, and rank every sample, before ranks are shared."""
     reason = "no-units" if table.by_unit is None else "one-unit" if len(table.units) < 2 else ""
     if reason or not_resampled(table, rules):
         return stability.undrawn(plain.position, reason or "not-resampled")
@@ -265,9 +264,9 @@ def draw_samples(table: ScoreTable, rules: RankingRules, plain: methods.Ranking)
 
 
 def not_resampled(table: ScoreTable, rules: RankingRules) -> list[str]:
-    """List the columns and floors that the ranking looks at and whose values in samples are unknown.
+    """List the columns and floors of the ranking without values in samples.
 
-    They are known where those in the sample of all units, each once, are the published ones.
+    Values are valid if the sample with every unit once reproduces the published values.
     """
     values, floors = _sampled_values(table)(np.ones((1, len(table.units)), np.int64))
     pairs = [] if methods.needs_units(rules.method) else [(table.columns, values[0], table.overall)]
@@ -284,8 +283,8 @@ def not_resampled(table: ScoreTable, rules: RankingRules) -> list[str]:
 def _sampled_values(table: ScoreTable) -> Callable[[Int64], tuple[Float64, Float64]]:
     """Create the function that computes the numbers of the teams in samples of units, int64 (S, G).
 
-    It returns those in the columns, float64 (S, T, K), with six decimals as the published ones, and those at the
-    floors, (S, T, F).
+    It returns the values in the columns, float64 (S, T, K), with six decimals like the published values, and the values
+    at the floors, (S, T, F).
     """
     assert table.by_unit is not None
     by_unit, number = table.by_unit, len(table.columns)

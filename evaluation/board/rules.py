@@ -68,7 +68,7 @@ def parse_columns(texts: Sequence[str]) -> tuple[RankingColumn, ...]:
         match = COLUMN.fullmatch(text)
         weight = float(match[3] or 1) if match else 0.0
         if match is None or not 0 < weight <= 1000:
-            expected = "METRIC:ascending or METRIC:descending, and :WEIGHT above 0 if columns shall not count the same"
+            expected = "METRIC:ascending or METRIC:descending, and :WEIGHT above 0 if columns have different weights"
             raise WrongUsage(fault("invalid-rule", "--column", got=quote(text, 120), expected=expected))
         columns.append(RankingColumn.model_construct(path=match[1], direction=match[2], weight=weight))
     times = Counter(column.path for column in columns)
@@ -101,7 +101,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
 
 def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
     """Return in a few sentences what decides; every rule of [ranking] that has an effect is in them."""
-    columns = "the one column" if len(rules.columns) == 1 else f"each of {len(rules.columns)} columns"
+    columns = "the column" if len(rules.columns) == 1 else f"each of {len(rules.columns)} columns"
     each = unit_name.removesuffix("s")
     weighted = any(column.weight != 1 for column in rules.columns)
     by_weight = "weighted " if weighted else ""
@@ -114,7 +114,7 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
         f"{unit_name}; the {by_weight}mean of these ranks decides.",
         "rank_then_aggregate": f"In {columns} teams are ranked in each {each}, and then by the {rules.aggregate} of "
         f"these ranks; the {by_weight}mean of the ranks decides.",
-        "test_then_rank": f"In {columns} teams are ranked by how many others they are significantly better than; the "
+        "test_then_rank": f"In {columns} teams are ranked by the number of teams that are significantly worse; the "
         f"{by_weight}mean of these ranks decides.",
     }[rules.method]
     ties = {"min": '"1, 2, 2, 4"', "average": '"1, 2.5, 2.5, 4"', "dense": '"1, 2, 2, 3"'}[rules.ties]
@@ -125,7 +125,7 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
         "count in which every other team has a value.",
     }[rules.missing]
     floors = " and ".join(f"{floor.path} of at least {floor.at_least:g}" for floor in rules.require)
-    floor = f"Teams without {floors} are ranked among themselves, behind the others." if floors else ""
+    floor = f"Teams without {floors} rank after all other teams." if floors else ""
     tested = _test_in_words(rules, units, unit_name)
     named = ", ".join(quote(name, 40) for name in rules.unranked)
     shown = f"Shown and not ranked: {named}." if named else ""
@@ -141,9 +141,9 @@ _TESTS = {
 
 
 def _test_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
-    """Return which test decides what is called significant, and of how many units."""
+    """Describe the test of significance and its number of units."""
     if not units:
-        return "Test: none, since only means are known."
+        return "No test, because only means are available."
     unit = unit_name.removesuffix("s")
     test = _TESTS[rules.test].format(unit=unit)
     unseen = f" A failure in fewer than 1 of {units / 3:.0f} {unit_name} may not have been seen."
@@ -158,7 +158,7 @@ def rule_by_units(rules: RankingRules) -> str:
 
 
 def gameable_ranking(challenge: Challenge) -> list[Finding]:
-    """Warn ("gameable-ranking") about the columns and floors of a challenge whose rules were checked."""
+    """Warn ("gameable-ranking") about the columns and floors of a challenge with checked rules."""
     rules = challenge.ranking
     if rules is None or not rules.columns:
         return []

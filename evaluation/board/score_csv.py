@@ -60,7 +60,7 @@ UnitKind = Literal["group", "case"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoresInFile:
-    """The table of a file; ``unit_name`` is the plural of what its units are.
+    """The table of a file; ``unit_name`` is the plural name of its units.
 
     shown  entries that are not ranked, and not in the table
     names  of all entries of the file
@@ -94,7 +94,7 @@ class _ScoresOfCases:
 def read_scores(path: Path, rules: RankingRules, *, unit: UnitKind, challenge: Challenge | None = None) -> ScoresInFile:
     """Read the scores of a CSV file in the columns of a ranking.
 
-    Entries that the rules do not rank are shown, with no value in a column where they lack one that another entry has.
+    Entries that the rules do not rank are shown, without a value in a column if they lack values of other entries.
     Columns that are no means over the units are computed in the samples of the ranking, too, if it goes by the columns.
     """
     columns, unranked = rules.columns, rules.unranked
@@ -141,10 +141,10 @@ def without_teams(scores: _ScoresOfCases, teams: Collection[str]) -> _ScoresOfCa
 def read_rows(
     path: Path, columns: Sequence[RankingColumn], challenge: Challenge | None
 ) -> tuple[_ScoresOfCases, list[Finding]]:
-    """Read the rows of a CSV file that belong to the columns of a ranking, and warn about others.
+    """Read the rows of a CSV file that belong to the columns of a ranking, and warn about other rows.
 
     columns    a metric in the file is the path of a column, or that path without ``.group_mean`` or ``.case_mean``
-    challenge  then cases and groups must be those of cases.csv
+    challenge  if given, cases and groups must match cases.csv
 
     Raises WrongUsage with all faults: no-submission, no-teams, invalid-csv, missing-column, too-large,
     invalid-team, unknown-case, wrong-group, invalid-score, duplicate-row, missing-metric.
@@ -169,8 +169,7 @@ def table_of_rows(
 ) -> ScoresInFile:
     """Create the table that is ranked from the scores of cases.
 
-    columns  the end of a path states what the column is: the mean over cases, or over groups of the means of their
-             cases.
+    columns  the end of a path defines the column: the mean over cases, or over groups of the means of their cases.
              A column that ends otherwise is the mean over ``unit``
     unit     what teams are compared in, and what samples are drawn from
     missing  what becomes of teams that lack values of cases: ``settle_gaps``. No row is the same as an empty cell
@@ -220,7 +219,7 @@ def _open_scores(path: Path) -> Table:
 
 
 def aggregation_of(path: str, unit: UnitKind) -> UnitKind:
-    """Return what a column is the mean over, by the end of its path."""
+    """Return the unit of the mean of a column, from the end of its path."""
     ending = path.rpartition(".")[2]
     return {"group_mean": "group", "case_mean": "case"}.get(ending, unit)  # type: ignore[return-value]
 
@@ -231,7 +230,7 @@ def aggregation_of(path: str, unit: UnitKind) -> UnitKind:
 def rows_of_columns(
     table: Table, columns: Sequence[RankingColumn], challenge: Challenge | None
 ) -> tuple[_ScoresOfCases, list[Finding]]:
-    """Find the rows that belong to columns, and warn about others. Raises InputFault with all faults."""
+    """Find the rows that belong to columns, and warn about other rows. Raises InputFault with all faults."""
     table, needed, findings = _long_table(table)
     metrics, metric_of_row = table.categories(needed["metric"])
     column_of_metric = _match_columns(metrics, columns, table.where)
@@ -297,16 +296,16 @@ def _sorted_names(names: Sequence[str]) -> tuple[tuple[str, ...], Int64]:
 
 
 def _in_rows(rows: Int64, make: Callable[[int], Finding]) -> list[Finding]:
-    """Create the faults of these rows; the first of them are named, the rest is counted."""
+    """Create the faults of these rows; the first rows are named, the rest is counted."""
     return with_rest([make(row) for row in rows[:FAULTS_NAMED].tolist()], len(rows))
 
 
 def _long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
     """Turn a table into one with a row for each value; return where its four columns are, and a warning if it was wide.
 
-    A table is wide if it lacks the column of the values and that of the teams, the cases or the metrics: these are then
-    its other columns with numbers, or the teams if it has cases alone. Values without a metric are one metric, which is
-    called like their column. Raises InputFault ("missing-column").
+    A table is wide if it lacks the column of values, and the column of teams, cases or metrics. Then the other columns
+    with numbers are these, or teams if the table has only cases. Values without a metric get the name of their column.
+    Raises InputFault ("missing-column").
     """
     columns = {name: column for name, names in COLUMN_NAMES.items() if (column := table.find(names)) is not None}
     lacking = [name for name in COLUMN_NAMES if name not in columns]
@@ -385,7 +384,7 @@ def _match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], whe
 
 
 def _read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
-    """Read the values, NaN where the cell is empty, and state the faults of others."""
+    """Read the values, NaN for empty cells, and list faults of other cells."""
     cells = table.cells(column)
     value = numbers_of(cells)
     is_empty = np.array([not cell.strip() for cell in cells], np.bool_)
@@ -425,7 +424,7 @@ def _name_faults(table: Table, column: str, names: Sequence[str], name_of_row: I
 def _groups_of_cases(
     table: Table, cases: Sequence[str], case_of_row: Int64, groups: Sequence[str], group_of_row: Int64
 ) -> tuple[list[str], list[Finding]]:
-    """Find the group of each case, the case itself if it has none; and cases that rows put into two groups."""
+    """Find the group of each case (the case itself without a group), and cases in two groups."""
     pairs, first = np.unique(case_of_row * max(len(groups), 1) + group_of_row, return_index=True)
     of_case: dict[int, int] = {}
     faults = []
@@ -495,7 +494,7 @@ def _in_samples(
 ) -> Float64 | None:
     """Compute columns, means over ``means``, in samples of units, float64 (T, R, K), from values of cases, (T, K, C).
 
-    In a sample of cases a group has those that were drawn, each as often. None if all are means over the units, and
+    In a sample of cases a group has the drawn cases with their counts. None if all are means over the units, and
     if there are more than ``WEIGHTS_LIMIT`` weights of cases.
     """
     if all(mean == unit for mean in means) or len(scores.cases) == len(scores.groups):
@@ -516,7 +515,7 @@ def _in_samples(
 
 
 def _gaps_of(settled: Settled, group_of_case: Int64, groups: int) -> Gaps | None:
-    """Return what became of gaps in the values of cases, (T, K, C); None if missing."""
+    """Return the values of cases after gaps are treated, (T, K, C); None if missing."""
     if not settled.lacking.any():
         return None
     own = settled.own
@@ -539,7 +538,7 @@ def _mean_of_known(values: Float64) -> Float64:
 def incomplete(
     settled: Settled, scores: _ScoresOfCases, columns: Sequence[RankingColumn], missing: MissingValues, worst: Float64
 ) -> list[Finding]:
-    """Warn about teams that lack values which other teams have, and report what became of them.
+    """Warn about teams that lack values of other teams, and report the treatment.
 
     worst  the worst values that the metrics can have, float64 (K,), NaN if missing
     """
@@ -550,9 +549,9 @@ def incomplete(
         why = {
             "worst": f"{worst[column]:g} is used, the worst value there is"
             if np.isfinite(worst[column])
-            else "The team ranks after all others in this column, since no worst value is known",
+            else "The team ranks after all other teams in this column, because the metric has no worst value",
             "unranked": "The team is not ranked",
-            "complete_cases": f"{cases} left out for all teams",
+            "complete_cases": f"{cases} excluded for all teams",
         }[missing]
         if np.isnan(settled.own[team, column]).all() and missing != "unranked":
             why = "The team has no value in this column"

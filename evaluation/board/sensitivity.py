@@ -1,8 +1,8 @@
 """How much scores change with a pixel: the reference is compared with itself, drawn slightly differently.
 
-Each nucleus is compared with its changed copy alone. Matching rules get the changed reference as a submission,
-neighbours included, and should match every nucleus with its copy. What the numbers say to an organiser is written
-next to them; docs/sensitivity.md gives the reasons for the thresholds.
+Each nucleus is compared with its changed copy alone. Matching rules get the whole changed reference as a
+submission and should match every nucleus with its copy. Advice for organisers is written next to the numbers;
+docs/sensitivity.md gives the reasons for the thresholds.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def study_sensitivity(
 
 
 def rules_to_try(challenge: Challenge) -> tuple[AnyMatchingRule, ...]:
-    """List the matching rules of the challenge, then the common ones that it does not have, under other names."""
+    """List the matching rules of the challenge, then other common rules under new names."""
 
     def parameters(rule: AnyMatchingRule) -> dict[str, Any]:
         return rule.model_dump(exclude={"name", "class_aware", "ties"})
@@ -239,11 +239,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class _ChangeEffect:
-    """What a change does to some nuclei.
+    """The effect of a change on some nuclei.
 
-    vanished  how many have no pixel left
+    vanished  number of nuclei without a pixel left
     measures  by their names
-    lost      by the name of a rule: share of the nuclei with pixels left that are not paired with those; empty if none
+    lost      by rule: share of the remaining nuclei that are not paired with their copies; empty without nuclei
     """
 
     perturbation: str
@@ -254,7 +254,7 @@ class _ChangeEffect:
 
 @dataclass(frozen=True, slots=True)
 class _SizeRange:
-    """Diameters in px, of which ``below`` is omitted; None: there is no end."""
+    """Diameters in px, without ``below``; None: no limit."""
 
     from_: int
     below: int | None
@@ -262,7 +262,7 @@ class _SizeRange:
 
 @dataclass(frozen=True, slots=True)
 class _Stratum:
-    """The nuclei of a class and size (None: of all), and what all changes do to them.
+    """The nuclei of a class and size (None: all), and the effects of all changes.
 
     one_pixel_costs  the largest loss of the median IoU by a change of one pixel; NaN: not known
     """
@@ -286,7 +286,7 @@ class _Stratum:
 def summarise_studies(
     challenge: Challenge, rules: Sequence[AnyMatchingRule], studies: Sequence[CaseStudy]
 ) -> dict[str, Any]:
-    """Create the content of sensitivity.json: all nuclei first, then those of each size, then the same for each class.
+    """Create the content of sensitivity.json: all nuclei first, then each size, then the same for each class.
 
     Names of classes are values, never keys; there are no names of cases.
     """
@@ -378,16 +378,16 @@ class _Advice(NamedTuple):
 
 
 class _Adviser:
-    """Says what the numbers mean to an organiser.
+    """Advice for organisers from the numbers.
 
     everything  the stratum of all nuclei
     classes     the strata of the classes that have nuclei
-    decisive    that of the class that a pixel costs most, of those with enough nuclei; all nuclei if none has
-    safe        thresholds of IoU by which one pixel loses nearly no nucleus
+    decisive    the class with enough nuclei that a pixel costs most; all nuclei if every class is too rare
+    safe        IoU thresholds at which one pixel loses nearly no nucleus
     """
 
     def __init__(self, strata: Sequence[_Stratum], rules: Sequence[AnyMatchingRule], own: int, single: int) -> None:
-        """``own``: how many rules, from the first, are the challenge's; ``single``: nuclei of a single pixel."""
+        """``own``: the first so many rules belong to the challenge; ``single``: nuclei of a single pixel."""
         self.everything, *others = strata
         self.own, self.others, self.single = rules[0] if own else None, rules[1 if own else 0 :], single
         self.classes = [stratum for stratum in others if stratum.size_px is None and stratum.nuclei]
@@ -400,7 +400,7 @@ class _Adviser:
         ]
 
     def give(self) -> list[_Advice]:
-        """Return what the numbers mean, the most important first."""
+        """Return the advice, the most important first."""
         if not self.everything.nuclei:
             return [_Advice("The reference has no nuclei, so there is nothing to advise.", True)]
         return [
@@ -413,7 +413,7 @@ class _Adviser:
         ]
 
     def radius(self) -> int | None:
-        """Advise the radius, px, by which nuclei of this size should be matched: the one that ``on_size`` names.
+        """Advise the radius, px, for matching nuclei of this size, as in ``on_size``.
 
         None if IoU suits them, or for few nuclei.
         """
@@ -428,8 +428,7 @@ class _Adviser:
         return max(LEAST_RADIUS_PX, int(np.nanmin(limits) / 2))
 
     def on_size(self) -> _Advice:
-        """Return what a pixel costs the nuclei that it costs most, how to match them, and how to score their
-        outlines."""
+        """Return the largest cost of a pixel, how to match these nuclei, and how to score their outlines."""
         decisive, own, safe = self.decisive, self.own, self.safe
         cost, diameter = decisive.one_pixel_costs, decisive.diameter_px.median
         start = f"At this size ({diameter:.0f} px across)"
@@ -471,7 +470,7 @@ class _Adviser:
             yield _Advice(f"One pixel costs {' of IoU and '.join(costs)}: {text}", True)
 
     def on_resolution(self) -> _Advice:
-        """Return what half the resolution costs, and what a one-pixel difference costs there."""
+        """Return the cost of half the resolution, and of a one-pixel difference there."""
         (halved,) = self.decisive.of_changes(("halved",))
         cost = 1 - halved.measures["iou"].median
         pixel = 1 - min(effect.measures["iou"].median for effect in self.decisive.of_changes(ONE_PIXEL_AT_HALF))
@@ -490,11 +489,11 @@ class _Adviser:
             yield _Advice(f"{text}: {hint}.", True)
 
     def on_rare_classes(self) -> Iterator[_Advice]:
-        """Name the classes that are too rare to say anything about."""
+        """Name the classes that are too rare for advice."""
         rare = [stratum for stratum in self.classes if stratum.nuclei < FEW_NUCLEI]
         if rare:
             names = [f"{quote(str(stratum.class_))} ({stratum.nuclei})" for stratum in rare]
-            yield _Advice(f"Too few nuclei to say much about {_first_names(names)}.", False)
+            yield _Advice(f"Too few nuclei for advice on {_first_names(names)}.", False)
 
 
 def _advised_tolerance(stratum: _Stratum) -> int | None:

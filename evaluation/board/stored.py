@@ -1,4 +1,4 @@
-"""The files of results that are stored: how they are read, and the key that states what a result depends on."""
+"""Stored result files, and the key that identifies the inputs of a result."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
 
 
 def _unwrapped(document: Any) -> Any:
-    """Take the result out of the platform's list ``[{"interface": …, "value": …}]``; others stay as they are.
+    """Take the result out of the platform's list ``[{"interface": …, "value": …}]``; other values stay unchanged.
 
     >>> _unwrapped([{"interface": {"slug": "metrics-json-file"}, "value": {"challenge": {}}}])
     {'challenge': {}}
@@ -99,7 +99,7 @@ def read_details(path: Path, *, where: str) -> dict[str, Any]:
 
 
 def read_board(path: Path) -> dict[str, Any]:
-    """Read a leaderboard.json, or that of a folder, as ``read_document`` does."""
+    """Read a leaderboard.json, or the leaderboard.json of a folder, as ``read_document`` does."""
     path = path / "leaderboard.json" if path.is_dir() else path
     return read_document(path, LeaderboardFile, where=quote(path.name))
 
@@ -146,7 +146,7 @@ def rows_with(table: Table, column: str, text: str) -> Bool:
 
 
 def all_metrics(metrics: Mapping[str, Any], details: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return all scores of a result: those of its details.json if its metrics.json was published with less."""
+    """Return all scores of a result: from its details.json if the published metrics.json has fewer."""
     unpublished = details.get("metrics") if details else None
     return unpublished if isinstance(unpublished, Mapping) else metrics
 
@@ -181,7 +181,7 @@ def add_file(digest: Any, name: str, stream: BinaryIO) -> None:
 
 
 def hashed(stream: BinaryIO) -> str:
-    """Return the SHA-256 of what is left in a stream, which is read a piece at a time."""
+    """Return the SHA-256 of the rest of a stream, read in pieces."""
     digest = hashlib.sha256()
     while piece := stream.read(HASH_BYTES):
         digest.update(piece)
@@ -194,7 +194,7 @@ def file_hash(path: Path) -> str:
 
 
 def read_key(folder: Path) -> dict[str, Any]:
-    """Read the key file of a result folder; it is empty if missing, or none that can be read."""
+    """Read the key file of a result folder; empty if missing or unreadable."""
     try:
         with (folder / KEY_FILE).open("rb") as stream:
             content = orjson.loads(stream.read(KEY_FILE_BYTES))
@@ -204,8 +204,7 @@ def read_key(folder: Path) -> dict[str, Any]:
 
 
 def holds_result(folder: Path, key: str, names: tuple[str, ...] = RESULT_FILES) -> bool:
-    """Return whether a folder contains what was kept under this key, whole and unchanged: a result, or why there is
-    none."""
+    """Return whether a folder contains the complete, unchanged result (or rejection) for this key."""
     content = read_key(folder)
     files = content.get("files")
     if not key or content.get("key") != key:
@@ -224,7 +223,7 @@ def rejection_in(content: dict[str, Any], name: str) -> Unranked | None:
 
 
 def forget(folder: Path) -> None:
-    """Remove a result that is not valid any more, its key first, and what a killed call left half written.
+    """Delete an outdated result, key file first, and its partial files.
 
     Other files in the folder stay.
     """

@@ -1,7 +1,7 @@
 """The scores of teams as they are ranked: numbers of metrics.json, and of each group from details.json.
 
-What a group contributes to a mean is computed here from details.json, so that a result folder of any age can be ranked
-with everything that is known: scores of its cases and groups, and which cases were not submitted.
+Contributions of groups to means are computed from details.json, so that a result folder of any age can be ranked
+with its full scores per case and group, and with its missing cases.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class TeamScores:
     """Information on one team in the columns of a ranking.
 
     overall  float64 (K,), NaN: undefined
-    by_unit  float64 (K, G) as in ``ScoreTable``, or None if only ``overall`` is known
-    floors   float64 (F,), its numbers at the floors of the ranking; empty if missing or they are unknown
+    by_unit  float64 (K, G) as in ``ScoreTable``, or None without scores per unit
+    floors   float64 (F,), its numbers at the floors of the ranking; empty if missing or unknown
     samples  float64 (R, K + F) as in ``ScoreTable``, or None
     version  of the program that scored it
     """
@@ -63,7 +63,7 @@ class TeamScores:
 
 
 def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequence[str]) -> ScoreTable:
-    """Create the table that is ranked, teams in ascending order, without those that the rules do not rank.
+    """Create the table that is ranked, teams in ascending order, without unranked teams.
 
     Values of units are kept if known for every team of it.
     """
@@ -95,7 +95,7 @@ def groups_of(challenge: Challenge) -> tuple[str, ...]:
 
 
 def scores_entry(scores: TeamScores) -> dict[str, Any]:
-    """Write scores as JSON, NaN as None: what an audit keeps of a run."""
+    """Write scores as JSON, NaN as None, for the cache of an audit."""
     arrays = {"overall": scores.overall, "by_unit": scores.by_unit, "floors": scores.floors}
     lists = {
         name: None if values is None else np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload]
@@ -185,7 +185,7 @@ def team_of_documents(
         return TeamScores(name, overall, None, version, floors)
     try:
         if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
-            raise refused("not-metrics", where, got="of another challenge than the metrics.json beside it")
+            raise refused("not-metrics", where, got="not from the challenge of the metrics.json in the same folder")
         by_unit = np.stack([values_of_groups(challenge, details, column) for column in columns])
         samples = None if tables is None else _values_in_samples(challenge, columns, details, tables)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError):
@@ -201,11 +201,10 @@ def floor_values(metrics: Mapping[str, Any], require: Sequence[Floor]) -> Float6
 
 
 def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn) -> Float64:
-    """Compute what each group contributes to a column, float64 (G,); NaN for groups that are omitted.
+    """Compute the contribution of each group to a column, float64 (G,); NaN for omitted groups.
 
-    It is what the column would be if the data set were that group alone, as it enters a mean: cases that were not
-    submitted are penalised. For ``group_mean`` the mean of these values is the number in metrics.json;
-    for ``case_mean`` the value of a group is the mean over its cases.
+    The contribution is the column of a data set with only this group; missing cases are penalised. For ``group_mean``
+    the mean of the contributions is the number in metrics.json; for ``case_mean`` a group has the mean over its cases.
     """
     if not column.is_by_case(challenge):
         return values_of_units(challenge, details, column, "group")
@@ -219,7 +218,7 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
 def values_of_units(
     challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn, kind: Literal["case", "group", "pooled"]
 ) -> Float64:
-    """Compute what each case (``ordered_cases``) or group brings into the mean of a column; NaN: it is omitted."""
+    """Compute the value of each case (``ordered_cases``) or group in the mean of a column; NaN: omitted."""
     metric, cases = column.metric, ordered_cases(challenge)
     names = [case.name for case in cases] if kind == "case" else groups_of(challenge)
     entries = [details[f"{kind}s"][name]["rules"][column.rule] for name in names]
@@ -239,8 +238,8 @@ def _values_in_samples(
 ) -> Float64 | None:
     """Compute the columns and floors of a ranking in its samples, float64 (R, K + F), as in ``ScoreTable``.
 
-    None where they follow from the values of groups: if there are no floors, and all columns are means over groups, or
-    are ranked by the values of groups.
+    None if they follow from the values of groups: without floors, if all columns are means over groups or are ranked by
+    the values of groups.
     """
     rules = challenge.ranking
     of_groups = all(column.aggregation == "group_mean" for column in columns)
@@ -253,7 +252,7 @@ def _values_in_samples(
 
 
 def _scores_of(entries: Sequence[tuple[Any, Any]]) -> Scores:
-    """Read numbers, or None with the reason, of several units. Raises ValueError for what is neither."""
+    """Read numbers, or None with the reason, of several units. Raises ValueError for other values."""
     if not all(
         number is None or (type(number) in (int, float) and abs(number) <= LARGEST_SCORE) for number, _ in entries
     ):
@@ -284,9 +283,9 @@ def columns_in_samples(
 ) -> Float64:
     """Compute each column in samples of groups, float64 (R, K), six decimals; NaN if it is undefined or not known.
 
-    values   what each case (in the order of ``ordered_cases``) or group brings into the mean of a column
-    tables   the table of all cases under a matching rule; None: it is unknown
-    weights  how often each sample has each group, whole numbers (R, G)
+    values   the value of each case (in the order of ``ordered_cases``) or group in the mean of a column
+             tables   the table of all cases under a matching rule; None: unknown
+                      weights  count of each group in each sample, integers (R, G)
     """
     in_samples = np.full((len(weights), len(columns)), np.nan)
     for rule in dict.fromkeys(column.rule for column in columns):
@@ -353,15 +352,16 @@ def _score_known(
 
 
 def _averaged_unit(challenge: Challenge, column: PlannedColumn) -> AggregationUnit | None:
-    """Return what a column is the mean over, or "pooled"; None for the worst of some means, of which no sample
-    shows."""
+    """Return the unit of the mean of a column, or "pooled"; None for the worst of several means, which cannot be
+    resampled.
+    """
     if column.aggregation == STRATUM_MEAN:
         return challenge.aggregation.unit
     return None if column.aggregation in OF_STRATA else UNIT_OF_MEAN.get(column.aggregation)
 
 
 def _is_known(column: PlannedColumn, table: CaseTable, challenge: Challenge) -> bool:
-    """Return whether a table has what the metric of a column is built from."""
+    """Return whether a table has the inputs of the metric of a column."""
     every = Unions(np.arange(len(table)), np.array([0, len(table)]), len(table))
     try:
         penalised(column.metric, Units(table, every), challenge)
@@ -374,12 +374,12 @@ def _is_known(column: PlannedColumn, table: CaseTable, challenge: Challenge) -> 
 
 
 def tables_of_result(result: Result) -> Tables:
-    """Return the tables of a result that was just made."""
+    """Return the tables of a new result."""
     return lambda rule: result.units[rule]["pooled"].units.table
 
 
 def stored_tables(challenge: Challenge, details: Mapping[str, Any], objects: Path | None) -> Tables:
-    """Create the tables of a stored result; what its files do not hold (such as confidences) is not in them.
+    """Create the tables of a stored result; content missing from its files (such as confidences) is absent.
 
     objects  its objects.csv; without it, or if it is of no use, there are no pairs, and no measures of them
     """
@@ -434,7 +434,7 @@ def _stored_pairs(challenge: Challenge, cases: Sequence[Case], rule: str, object
 
 
 def are_empty(counts: Mapping[str, Any]) -> bool:
-    """Return by its counts whether a case has nuclei in the reference and none in the prediction."""
+    """Return whether a case has reference nuclei but no predicted nuclei, from its counts."""
     if "confusion_matrix" not in counts:  # numbers of nuclei only
         return bool(sum(counts["prediction"]) == 0 < sum(counts["reference"]))
     predicted = counts["true_positives"] + counts["false_positives"]
@@ -442,7 +442,7 @@ def are_empty(counts: Mapping[str, Any]) -> bool:
 
 
 def _bare_table(cases: Sequence[Case], details: Mapping[str, Any] | None = None, rule: str = "") -> CaseTable:
-    """Create a table of cases with what a penalty depends on alone.
+    """Create a table of cases with only the inputs of penalties.
 
     That are the sizes of images and, from details.json, which cases are missing or empty under a matching rule.
     """

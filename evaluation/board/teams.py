@@ -1,8 +1,8 @@
 """Scoring all teams of a folder, each once: results are kept, and taken again as long as nothing changed.
 
-What a result depends on goes into its key: the program, the rules and cases, the reference files and the files of the
-submission, by their names and contents. The key is written last, with the hashes of the results; so an interrupted call
-goes on where it stopped, and a result that was changed or is half there is scored again.
+The key of a result identifies its inputs: the program, the rules and cases, and the names and contents of reference
+and submission files. The key is written last, with the hashes of the results. So an interrupted run resumes where it
+stopped, and a changed or incomplete result is scored again.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Team:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ScoredTeams:
-    """All teams of a folder: those with scores, and those without, with findings about the folder."""
+    """All teams of a folder, with and without scores, and findings about the folder."""
 
     scores: tuple[TeamScores, ...]
     unranked: tuple[store.Unranked, ...]
@@ -73,11 +73,11 @@ class _ScoredTeams:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept of a team that was scored, and where: its result; or what an audit wants, under other rules.
+    """How the scores of a team are stored: its result, or the numbers of an audit under other rules.
 
-    folder  below the output; ``key``: of what it depends on next to the challenge and the submission
-    finish  what is kept of a result, by the names of the ``files``
-    read    the scores in the folder of a team of this name
+    folder  below the output; ``key``: its inputs besides challenge and submission
+    finish  the stored content of a result, by the names of the ``files``
+    read    the scores in the folder of a team with this name
     """
 
     folder: str = store.RESULTS
@@ -92,7 +92,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class _FoundTeams:
-    """The teams of a folder in ascending order of their names, those with unusable names, and files of no team."""
+    """The teams of a folder in ascending order of their names, teams with unusable names, and other files."""
 
     teams: list[_Team]
     unranked: list[store.Unranked]
@@ -102,10 +102,10 @@ class _FoundTeams:
 def find_teams(folder: Path, *, output: Path | None = None, without: Collection[str] = ()) -> _FoundTeams:
     """Find the teams of a folder.
 
-    Every sub-folder is a team, and every ZIP and CSV file; its name is that of the folder, or of the file without its
-    suffix. Hidden files, litter, ``output`` and the entries ``without`` do not count; a team whose name cannot be used
-    is omitted. Raises WrongUsage: no-submission, no-teams, too-large, duplicate-team; invalid-team if no name can be
-    used.
+    Every sub-folder is a team, and every ZIP and CSV file; its name is the name of the folder, or of the file
+    without its suffix. Hidden files, litter, ``output`` and the entries ``without`` do not count; a team with an
+    unusable name is omitted. Raises WrongUsage: no-submission, no-teams, too-large, duplicate-team; invalid-team if no
+    name can be used.
     """
     paths = _entries_of(folder, output)
     submissions = [path for path in paths if path.is_dir() or path.suffix.casefold() in SUFFIXES]
@@ -139,7 +139,7 @@ def _is_team_name(name: str) -> bool:
 
 
 def _check_names(teams: Iterable[tuple[str, str]]) -> list[store.Unranked]:
-    """Find the teams whose names cannot be part of a path or a message; they are omitted. A name twice is refused.
+    """Find the teams with names that cannot be in a path or message; they are omitted. Raises for duplicate names.
 
     teams  the name of each, and the file or folder that it comes from
 
@@ -176,14 +176,14 @@ def score_teams(
     executor: Executor | None = None,
     kept: Kept = Kept(),
 ) -> _ScoredTeams:
-    """Score every team of a folder into ``results/<team>`` of the output, those that are there already excepted.
+    """Score every team of a folder without stored results into ``results/<team>`` of the output.
 
     workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
     progress  is called with the number of teams that are done, and of all
     note      is called with the name of each team, its outcome, and the traceback of a fault of the program, or ""
 
-    A team never stops the others: the faults of its submission come back with its name. Raises WrongUsage,
-    ChallengeBroken and WorkersLost.
+    A rejected team does not stop other teams: the faults of its submission are returned with its name. Raises
+    WrongUsage, ChallengeBroken and WorkersLost.
     """
     folder_of_teams = find_teams(submissions, output=output)
     teams = folder_of_teams.teams
@@ -309,7 +309,7 @@ def challenge_key(folder: Path, challenge: Challenge) -> str:
 
 
 def reference_hashes(folder: Path, challenge: Challenge) -> dict[str, str]:
-    """Hash the reference files of each case, by its name; of a file that has all cases there is one hash, of "".
+    """Hash the reference files of each case by name; a file with all cases has one hash under "".
 
     A hash of few numbers shows the numbers, so these are for organisers only. Raises ChallengeBroken.
     """
@@ -358,7 +358,7 @@ def reference_names(challenge: Challenge, folder: Path) -> set[str]:
 
 
 def _submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:
-    """Hash what the result of a submission depends on; "" if its files cannot be read, scoring it states why."""
+    """Hash the inputs of a result; "" for unreadable files, which scoring reports."""
     digest = hashlib.sha256()
     store.add_text(digest, of_challenge)
     with suppress(SubmissionRejected, WrongUsage, InputFault, OSError):
@@ -387,13 +387,13 @@ class _ResultFile:
 
     @property
     def objects(self) -> Path | None:
-        """The objects.csv next to a metrics.json; None: there can be none."""
+        """The objects.csv next to a metrics.json; None for other layouts."""
         return self.metrics.with_name("objects.csv") if self.metrics.name == "metrics.json" else None
 
     def scores(
         self, challenge: Challenge, columns: list[PlannedColumn], metrics: dict[str, Any], *, where: str
     ) -> TeamScores:
-        """Read the scores, of which ``metrics`` is the metrics.json; ``where``: the details.json. Raises InputFault."""
+        """Read the scores of a metrics.json and of the details.json named ``where``. Raises InputFault."""
         details = store.read_details(self.details, where=where) if self.details else None
         tables = stored_tables(challenge, details, self.objects) if details else None
         return team_of_documents(self.name, challenge, columns, metrics, details, tables=tables, where=where)
@@ -409,10 +409,10 @@ class ResultFolder:
     path: Path
 
     def read(self, challenge: Challenge, columns: list[PlannedColumn]) -> tuple[list[TeamScores], list[store.Unranked]]:
-        """Read the scores of all teams, and list teams that are known to have none.
+        """Read the scores of all teams, and list teams without scores, such as teams with damaged results.
 
-        A result that is damaged is one of these. Raises WrongUsage with all faults if none can be ranked, or
-        some are of another challenge: no-submission, no-teams, duplicate-team, not-metrics, different-challenges.
+        Raises WrongUsage with all faults if no team can be ranked, or some belong to another challenge: no-submission,
+        no-teams, duplicate-team, not-metrics, different-challenges.
         """
         files, rejected = self.find()
         scores: list[TeamScores] = []
@@ -441,7 +441,7 @@ class ResultFolder:
         return scores, rejected
 
     def objects(self) -> dict[str, Path | None]:
-        """The objects.csv next to the metrics.json of each team, None if there can be none."""
+        """The objects.csv next to the metrics.json of each team; None for other layouts."""
         return {file.name: file.objects for file in self.find()[0]}
 
     def metrics(self) -> dict[str, Path]:
@@ -453,7 +453,7 @@ class ResultFolder:
         return quote(path.relative_to(self.path).as_posix(), 120)
 
     def find(self) -> tuple[list[_ResultFile], list[store.Unranked]]:
-        """Find all results below the folder, in the order of teams, and teams that have none or no usable name."""
+        """Find all results below the folder, in the order of teams, and teams without results or a usable name."""
         if not self.path.is_dir():
             raise WrongUsage(fault("no-submission", quote(self.path, 200), wording="no-results", got="no such folder"))
         files, rejected = [], []

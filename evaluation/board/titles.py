@@ -49,7 +49,7 @@ METRIC_NAMES: Mapping[str, str] = {
     "froc": "FROC",
     "auroc": "AUROC",
     "hausdorff": "Hausdorff distance",
-    "hausdorff95": "Hausdorff distance (95 %)",
+    "hausdorff95": "Hausdorff distance (95%)",
     "mean_absolute_error": "mean absolute error of counts",
 }
 # Families whose metrics have names of their own; of all others the family is named.
@@ -66,7 +66,7 @@ def metric_title(path: str) -> str:
     >>> metric_title("classification.per_class.Epithelial.f1"), metric_title("classification.accuracy")
     ('classification F1, Epithelial', 'accuracy')
     >>> metric_title("segmentation.per_class.Epithelial.hausdorff95_px.pooled")
-    'Hausdorff distance (95 %), px, Epithelial'
+    'Hausdorff distance (95%), px, Epithelial'
     >>> metric_title("thresholds.f1_iou50_95"), metric_title("segmentation.surface_dice_2px")
     ('F1 at IoU 0.5:0.05:0.95', 'surface Dice at 2 px')
     >>> metric_title("thresholds.f1_iou50_75"), metric_title("thresholds.f1_iou72_5")

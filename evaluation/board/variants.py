@@ -1,7 +1,7 @@
-"""What the ranks of teams in many variants of the rules say: can the first rank be defended, and by which rule not?
+"""Stability of the first rank over many variants of the rules, and the rules that change it.
 
-Nothing is scored here. A variant has one value in each dimension (something that is varied); what a dimension does is
-read off from all pairs of variants that differ in it only.
+Nothing is scored here. A variant has one value in each dimension (a varied rule); the effect of a dimension comes
+from all pairs of variants that differ only in it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Verdict = Literal["yes", "untested", "undecided", "shared", "no", "one-team", "n
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """Something that is varied, and its values; ``published``: that of the challenge, None if no variant has it."""
+    """A varied rule and its values; ``published``: the value of the challenge, None if no variant has it."""
 
     name: str
     values: tuple[str, ...]
@@ -41,11 +41,11 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class _DimensionEffect:
-    """What one dimension does alone, from all pairs of variants that differ in it only.
+    """Effect of one dimension, from all pairs of variants that differ only in it.
 
-    comparisons    how many pairs of variants
-    first_changes  in how many another team, or another number of teams, is first
-    pairs_changed  mean share of the pairs of teams that stand otherwise; None without a comparison
+    comparisons    number of pairs of variants
+    first_changes  number of pairs with a different winner, or a different tie for first
+    pairs_changed  mean share of the pairs of teams that change their order; None without a comparison
     """
 
     dimension: str
@@ -67,9 +67,9 @@ class _TeamPlaces:
 
     published    its rank in the published variant; None: not ranked there, or no variant is published
     places       the ranks it has, the best first
-    first        in how many variants it is first, ``first_alone`` of them without another team
-    first_share  share of the first ranks, shared ones in equal parts: those of all teams add up to 1
-    not_ranked   in how many variants it has no rank
+    first        number of variants in which it is first; ``first_alone``: without a tie
+                 first_share  share of the first ranks, ties divided equally: all teams add up to 1
+                              not_ranked   number of variants without a rank
     """
 
     name: str
@@ -82,7 +82,7 @@ class _TeamPlaces:
 
 
 class _Share(NamedTuple):
-    """How much of the first ranks a team has, shared ones in equal parts."""
+    """Share of the first ranks of a team, ties divided equally."""
 
     team: str
     share: float
@@ -110,10 +110,10 @@ class _Varied:
 class PairDifference:
     """How two teams differ in a column under several conditions: as in Table 5 of "lessons from MoNuSAC 2020".
 
-    conditions    how many there are, in each all teams have other scores
-    better        in how many the team is better than the other
-    significant   in how many it is significantly better
-    holds         it is better in all, and significantly better in at least half of them
+    conditions    number of conditions; all teams have different scores in each
+    better        number of conditions in which the first team is better
+    significant   number of conditions in which it is significantly better
+    holds         better in all conditions, and significantly better in at least half
     """
 
     team: str
@@ -148,12 +148,12 @@ class Audit:
     verdict, answer   can the first rank be defended, as a code and in words
     settings          int64 (V, D), the index of each variant's value in each dimension
     published         the index of the published variant, or None
-    teams             (T,) that have a place in any variant
+    teams             (T,) with a rank in any variant
     position, combined  float64 (V, T); NaN if a team is not ranked
-    identity          of the challenge, as documents have it; empty: of none
+    identity          of the challenge, as documents have it; empty without a challenge
     pairs             of teams, in each column, if there are several conditions; the better team is named first
     borders           by border and matching rule; empty without colour maps
-    notes             what is omitted, and why
+    notes             omissions, with reasons
     """
 
     verdict: Verdict
@@ -196,11 +196,11 @@ def audit_positions(
     """Audit the ranks of teams in several variants, float64 (V, T); NaN: a team is not ranked.
 
     settings   for each variant the index of its value in each dimension, (V, D)
-    published  the variant that was published; None: the first rank is that of the team which is first most often
-    better     pairs of teams in which the first is significantly better; None: nothing could be tested
+    published  the variant that was published; None: the team that is first most often has the first rank
+    better     pairs of teams in which the first is significantly better; None without a test
 
-    Every variant must differ from every other in a dimension at least. Raises ValueError for none, and for two that are
-    the same.
+    Every two variants must differ in at least one dimension. Raises ValueError without variants, and for equal
+    variants.
 
     >>> conditions, places = [Dimension("matching", ("strict", "loose"))], np.array([[1.0, 2.0], [2.0, 1.0]])
     >>> audit_positions(["A", "B"], conditions, [[0], [1]], places, places).verdict
@@ -240,8 +240,8 @@ def compare_conditions(
 ) -> tuple[PairDifference, ...]:
     """Count for each pair of teams and column in how many of V conditions one is better, and significantly better.
 
-    ahead, significant  (V, K, T, T): 1 if the team of the row is (significantly) better than that of the column,
-                        -1 if it is worse, 0 if neither
+    ahead, significant  (V, K, T, T): 1 if the team of the row is (significantly) better than the team of the column,
+                        -1 if it is worse, otherwise 0
 
     Named first is the team that is better more often; pairs that are better equally often keep the order of the teams.
     """
@@ -273,7 +273,7 @@ def _neighbours(settings: Int64, dimension: int) -> Int64:
 
 
 def _effect_of(name: str, pairs: Int64, position: Float64, first: Bool) -> _DimensionEffect:
-    """Measure what a dimension does alone, in pairs of variants that differ in it only. Unranked teams are last."""
+    """Measure the effect of a dimension in pairs of variants that differ only in it. Unranked teams are last."""
     if len(pairs) == 0:
         return _DimensionEffect(name, 0)
     changed: list[float] = []
@@ -285,7 +285,7 @@ def _effect_of(name: str, pairs: Int64, position: Float64, first: Bool) -> _Dime
 
 
 def _credits(first: Bool) -> Float64:
-    """Divide each first place equally among the teams that share it, float64 (V, T)."""
+    """Divide each first rank equally among tied teams, float64 (V, T)."""
     return np.asarray(first / np.maximum(first.sum(axis=1), 1)[:, None])
 
 
@@ -304,8 +304,7 @@ def _value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], firs
 def _team_places(
     teams: Sequence[str], position: Float64, first: Bool, published: int | None
 ) -> tuple[_TeamPlaces, ...]:
-    """Count the ranks of every team. Teams are in their published order, otherwise in that of how often they are
-    first."""
+    """Count the ranks of every team. Teams are in published order, otherwise by how often they are first."""
     rows = []
     alone, credit = first & (first.sum(axis=1) == 1)[:, None], _credits(first)
     for team, name in enumerate(teams):
@@ -343,14 +342,14 @@ def judge(
         by = " by the published rules" * bool(ranked)
         return "no-teams", [f"No team is ranked{by}, so that there is no first rank to defend."]
     if len(ranked) == 1:
-        return "one-team", [f"{quote(ranked[0].name, 40)} is the only team: its first rank says nothing."]
+        return "one-team", [f"{quote(ranked[0].name, 40)} is the only team, so its first rank means nothing."]
     best = ranked[0]
     champions = [
         team for team in ranked if (team.published == best.published if is_published else team.first == best.first)
     ]
     names = names_of([team.name for team in champions])
     if variants == 1:
-        return "nothing-varied", [f"Whether the first rank of {names} can be defended is not known: nothing is varied."]
+        return "nothing-varied", [f"Cannot tell whether the first rank of {names} can be defended: no rule was varied."]
     others = sorted((team for team in ranked if team.first and team not in champions), key=lambda t: (-t.first, t.name))
     also = [_also_first(team, variants) for team in others[:NAMED_UP_TO]]
     if rest := len(others) - len(also):
@@ -369,9 +368,9 @@ def judge(
     if best.first_alone < variants:
         shared = f"it is first in all {of_variants}, but shares it in {variants - best.first_alone:,}."
         return "shared", [f"{start} cannot be defended alone: {shared}", *also]
-    held = f"{start} holds under all rules that were tried: it is first in {variants:,} of {of_variants}."
+    held = f"{start} is stable under all tested rules: it is first in {variants:,} of {of_variants}."
     if better is None:
-        return "untested", [held, "Whether it would hold with other patients is not known: nothing can be tested."]
+        return "untested", [held, "Stability with other patients is unknown: no test is possible."]
     if alike := [team.name for team in ranked if team is not best and (best.name, team.name) not in better]:
         return "undecided", [held, f"No column shows it significantly better than {names_of(alike, 'or')}."]
     return "yes", [held, "It is significantly better than every other team in some column: it can be defended."]

@@ -1,8 +1,8 @@
 """The challenge: every rule or number that can change a score, validated, versioned and hashed.
 
-``challenge.toml`` contains the rules, ``cases.csv`` the list of what is scored. A published challenge is a
-preset, a file in ``evaluation/challenge/presets``; ``preset = "name"`` starts from one, and keys that are next to
-it win.
+``challenge.toml`` contains the rules, ``cases.csv`` the list of scored cases. A published challenge is a
+preset, a file in ``evaluation/challenge/presets``; ``preset = "name"`` starts from it, and keys in challenge.toml
+override it.
 
 In: a folder, or rules as data. Out: a ``Challenge`` that cannot be changed. All but the engine, the model and findings
 may import it.

@@ -94,7 +94,7 @@ class Challenge(Rules):
     @model_validator(mode="before")
     @classmethod
     def match_nothing(cls, document: Any) -> Any:
-        """Without matching rules where a side contains numbers of nuclei; everywhere else there must be some."""
+        """Matching rules; empty only if a side contains numbers of nuclei."""
         if isinstance(document, Mapping) and document.get("matching", {}) in ({}, {"rules": ()}):
             sides = [document.get(side) for side in ("reference", "submission")]
             if any(isinstance(rules, Mapping) and rules.get("format") == "counts_csv" for rules in sides):
@@ -109,7 +109,7 @@ class Challenge(Rules):
         if twice:
             raise contradiction(
                 "classes",
-                f"{twice[0]!r} stands for two classes",
+                f"{twice[0]!r} is the name of two classes",
                 "names and aliases that differ from each other and from reference.ignore.classes, also when upper "
                 "and lower case are the same",
             )
@@ -121,24 +121,24 @@ class Challenge(Rules):
         return self
 
     def check_sides(self) -> None:
-        """Refuse what the rules of a side contradict in the classes and cases."""
+        """Refuse contradictions between the rules of a side and the classes or cases."""
         for side, rules in (("reference", self.reference), ("submission", self.submission)):
             extra = set(self.reference.ignore.classes)
             for key in ("class_values", "colours"):
                 values = rules.value(key)
                 if values is not None and not set(self.class_names) <= set(values) <= set(self.class_names) | extra:
-                    expected = f"one for each class, that is for {listed(self.class_names)}"
+                    expected = f"one value per class: {listed(self.class_names)}"
                     raise contradiction(f"{side}.{key}", f"values for {listed(sorted(values))}", expected)
             if left_out := sorted(name for name in rules.skip_classes if name.casefold() in self.class_ids()):
                 got = f"{listed(left_out)}, which the challenge asks for"
-                expected = "names that are neither classes, aliases nor ignore classes"
+                expected = "names that are not classes, aliases or ignore classes"
                 raise contradiction(f"{side}.skip_classes", got, expected)
             if rules.value("not_annotated") and not self.reference.ignore.classes:
                 got = "labels, but reference.ignore.classes is empty"
-                raise contradiction(f"{side}.not_annotated", got, "a name there for what is not annotated")
+                raise contradiction(f"{side}.not_annotated", got, "a name there for unannotated regions")
             if len(self.classes) > 1 and not rules.tells_class:
                 got = "no {class} and no class_map although there are several classes"
-                raise contradiction(f"{side}.files", got, "a way to tell the class of a nucleus")
+                raise contradiction(f"{side}.files", got, "a key that defines the class of a nucleus")
             for key, is_used, column in (
                 ("units", rules.value("units") not in (None, "px"), "spacing_um"),
                 ("format", rules.needs_index, "index"),
@@ -155,7 +155,7 @@ class Challenge(Rules):
                 expected = f"a rule that needs no pixels, {fitting}, with a radius"
                 raise contradiction(f"matching.rules.{index}.rule", f"{rule.rule!r} for points", expected)
         if self.reference.are_points and self.reference.ignore.classes:
-            expected = "none, since points mark no region; skip_classes leaves annotations out"
+            expected = "no such key, since points mark no region; to ignore annotations, use skip_classes"
             raise contradiction("reference.ignore.classes", "given for points", expected)
 
     def check_column(self, key: str, setting: str, column: str) -> None:
@@ -166,7 +166,7 @@ class Challenge(Rules):
             )
 
     def check_counts(self) -> None:
-        """Refuse everything but counting where a side contains numbers of nuclei."""
+        """Refuse everything except counting if a side contains numbers of nuclei."""
         if not self.are_counts:
             return
         side = "reference" if self.reference.are_counts else "submission"
@@ -181,11 +181,11 @@ class Challenge(Rules):
             ("overlap", self.reference.overlap == "ignore"),
         ):
             if is_given:
-                expected = "no regions that are not scored, since numbers of nuclei do not say where they are"
+                expected = "no such key, since numbers of nuclei have no positions"
                 raise contradiction(f"reference.{key}", beside, expected)
 
     def check_metrics(self) -> None:
-        """Refuse what the metrics contradict in the classes and cases."""
+        """Refuse contradictions between the metrics and the classes or cases."""
         known = {name.casefold() for name in self.class_names}
         for grouping, groups in self.metrics.class_groups.items():
             members = [name.casefold() for names in groups.values() for name in names]
@@ -213,7 +213,7 @@ class Challenge(Rules):
                 raise contradiction("metrics.per", got, f"one of them for every case in {CASES_FILE}")
 
     def area_mm2(self, case: Case) -> float | None:
-        """The annotated area of a case: that of cases.csv, otherwise that of the image, otherwise None."""
+        """The annotated area of a case, from cases.csv or the image size; None if unknown."""
         if case.area_mm2 is not None or case.spacing_um is None:
             return case.area_mm2
         return case.height * case.width * (case.spacing_um / 1000) ** 2
@@ -226,7 +226,7 @@ class Challenge(Rules):
         return float(um_to_px(rules.tolerance_um, case.spacing_um))
 
     def metric_choice(self) -> MetricChoice:
-        """What is to be measured, in the words of the engine."""
+        """The measures, as arguments of the engine."""
         rules, ids = self.metrics, self.class_ids()
         as_written = fields(MetricChoice)
         choice: dict[str, Any] = {
@@ -251,13 +251,13 @@ class Challenge(Rules):
 
     @property
     def ranked_paths(self) -> tuple[str, ...]:
-        """The paths of metrics.json that decide the rank: those of columns, then those of minimum scores."""
+        """The paths of metrics.json that decide the rank: columns, then minimum scores."""
         columns, floors = (self.ranking.columns, self.ranking.require) if self.ranking else ((), ())
         return (*(column.path for column in columns), *(floor.path for floor in floors))
 
     @property
     def are_counts(self) -> bool:
-        """Return whether nuclei are counted and never paired, since of one side only their numbers are known."""
+        """Return whether nuclei are counted and never paired, since one side contains only numbers."""
         return self.reference.are_counts or self.submission.are_counts
 
     @property
@@ -266,7 +266,7 @@ class Challenge(Rules):
         return tuple(rules.name for rules in self.classes)
 
     def class_spellings(self) -> tuple[str, ...]:
-        """Names and aliases of all classes as they are written, those of ignore classes last; no empty ones."""
+        """Names and aliases of all classes as written, ignore classes last, without empty names."""
         scored = (spelling for rules in self.classes for spelling in (rules.name, *rules.aliases) if spelling)
         return (*scored, *self.reference.ignore.classes)
 
@@ -291,9 +291,9 @@ class Challenge(Rules):
     def hash(self) -> str:
         """SHA-256 over the canonical JSON of resolved rules and cases: equal hashes, equal scoring.
 
-        Limits, rankings, audits, what is published, colours of classes and who may read the names of cases are left
-        out; they change no score. So are keys with the value that they have when they are not written, so that a new
-        key leaves old hashes as they are; such a value must never change.
+        Excludes rules that change no score: limits, rankings, audits, publishing, class colours and the secrecy of case
+        names. Also excludes keys with their default value, so that a new key does not change old hashes; a default must
+        never change.
         """
         left_out = {**NO_SCORE, "ranking": True}
         if self.metrics.size_quantiles:  # the rule; sizes_px is what follows from it for the reference
@@ -302,7 +302,7 @@ class Challenge(Rules):
 
     @property
     def ranking_hash(self) -> str:
-        """SHA-256 over [ranking] and [audit]: equal hashes, equal ways from scores to places; as ``hash`` is made."""
+        """SHA-256 over [ranking] and [audit]: equal hashes, equal ranking rules; computed like ``hash``."""
         return hash_of(self.model_dump(mode="json", exclude_defaults=True, include={"ranking", "audit"}))
 
     @classmethod
@@ -359,7 +359,7 @@ def of_preset(problem: Finding, written: Mapping[str, Any]) -> Finding:
 
 
 def tuples_for_lists(value: Any) -> Any:
-    """TOML gives lists; frozen rules hold tuples, and strict validation converts nothing. None is as good as no key."""
+    """Convert the lists of TOML to the tuples of frozen rules, for strict validation. None is the same as no key."""
     if isinstance(value, Mapping):
         return {key: tuples_for_lists(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -435,7 +435,7 @@ def rule_names() -> list[str]:
 
 
 def explain_rule(word: str) -> str:
-    """The page of a matching rule, or what a key of challenge.toml is in each of its tables; empty if missing.
+    """The page of a matching rule, or the meaning of a key of challenge.toml in each table; empty if missing.
 
     >>> print(explain_rule("COVERAGE").splitlines()[0])
     # metrics.coverage, a key of challenge.toml
@@ -469,7 +469,7 @@ def tables() -> Iterator[tuple[str, type[Rules]]]:
 
 
 def entries(table: type[Rules]) -> Mapping[str, str]:
-    """What the docstring of a table states of each of its keys: ``key, key   text``, continued further in."""
+    """The text for each key in the docstring of a table: ``key, key   text``, with indented continuation lines."""
     texts: dict[str, str] = {}
     for block in re.split(r"\n(?=\S)", cleandoc(table.__doc__ or "")):
         names, _, text = block.partition(" ") if "," not in block.partition("  ")[0] else block.partition("  ")

@@ -1,4 +1,4 @@
-"""The files of a challenge: challenge.toml, merged with its preset, and cases.csv, the list of what is scored."""
+"""The files of a challenge: challenge.toml, merged with its preset, and cases.csv, the list of scored cases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SMALLEST, LARGEST = 1e-6, 1e6  # sizes: products and quotients of such numbers s
 
 
 def preset_names() -> list[str]:
-    """Names of the published challenges this program knows, and of the one that new challenges start from."""
+    """Names of all presets: published challenges, and the start for new challenges."""
     return sorted(
         entry.name[:-5]
         for entry in resources.files("evaluation.challenge.presets").iterdir()
@@ -39,7 +39,7 @@ def preset_names() -> list[str]:
 
 
 def preset_text(name: str) -> str:
-    """The file of a preset, comments included. Raises WrongUsage if there is none of that name."""
+    """The file of a preset with comments. Raises WrongUsage for an unknown name."""
     if name not in preset_names():
         raise WrongUsage(fault("unknown-preset", "preset", name=name, known=preset_names()))
     return resources.files("evaluation.challenge.presets").joinpath(f"{name}.toml").read_text("utf-8")
@@ -60,7 +60,7 @@ def read_rules(path: Path) -> dict[str, Any]:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The content of a TOML document. Raises ValueError for what is none, and what tomllib would take long for.
+    """The content of a TOML document. Raises ValueError for invalid TOML, and for documents that tomllib parses slowly.
 
     A key a.b.c… of n parts takes it time and memory by the square of n, and each key below a table of n parts by n.
     """
@@ -91,8 +91,8 @@ def read_challenge_text(path: Path) -> str:
 def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
     """The document with its preset merged in; tables are merged key by key, everything else is replaced.
 
-    Omitted are the preset's keys that cannot apply: those about a format if a side has another, on overlap
-    if the reference has points or numbers, and on the cost of false negatives without a family that has one.
+    Keys of the preset that cannot apply are omitted: format keys if a side has another format, overlap keys if the
+    reference has points or numbers, and costs of false negatives without a family that uses them.
     """
     if "preset" not in document:
         return document
@@ -125,9 +125,8 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
 def with_overlap_rule(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document of a new challenge with the rule for overlapping nuclei written out under [reference].
 
-    It is the preset's rule. If the formats are not those of the preset, nuclei keep the pixels that they share
-    where both formats can contain that: otherwise a copy of the reference would score below 1. Points and numbers
-    have no rule.
+    It is the preset's rule. If the formats differ from the preset, nuclei keep shared pixels if both formats can
+    contain them: otherwise a copy of the reference would score below 1. Points and numbers have no rule.
     """
     resolved, below = resolve_preset(document), resolve_preset({"preset": document["preset"]})
     sides = ("reference", "submission")
@@ -239,7 +238,7 @@ def read_cases(text: str) -> tuple[Case, ...]:
             got = f"patient (group) {quote(group)} in the strata {quote(others[0])} and {quote(stratum)}"
             fault_at("", got, "one stratum")
     if any(case.stratum for case in cases.values()) and not all(case.stratum for case in cases.values()):
-        fault_at("", "cases with a stratum and cases without", "a stratum for every case, or for none")
+        fault_at("", "cases with a stratum and cases without", "a stratum for every case, or no strata")
     if not cases and not faults:
         fault_at("", "no rows", "one row for each case that is scored")
     if faults:
@@ -303,7 +302,7 @@ def _finite_number(text: str) -> float | None:
 NAME = "a name of letters, digits and any of ' _-.+@', up to 200, that Windows allows"
 _DEVICES_OF_WINDOWS = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])( *\..*)?", re.IGNORECASE)
 SIDE_WORDS = f"a whole number of pixels, 1 to {LONGEST_SIDE_PX:,}"
-INDEX = "its position in arrays of all cases: 0, 1, 2, …, each once"
+INDEX = "its index in arrays of all cases: 0, 1, 2, …, without repeats"
 OFFSET = "px from the slide's corner"
 REQUIRED = ("case", "height", "width")
 # How the cells of each column are read, None where that cannot be, and what is expected in them.

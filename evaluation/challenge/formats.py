@@ -36,7 +36,7 @@ def invalid(key: str, got: str, expected: str) -> RuleFault:
 
 
 def contradiction(key: str, got: str, expected: str) -> RuleFault:
-    """The fault of a value that contradicts another, or makes no sense."""
+    """The fault of a contradictory or meaningless value."""
     return RuleFault(fault("contradictory-rules", key, got=got, expected=expected))
 
 
@@ -91,7 +91,7 @@ def check_pattern(pattern: str, key: str, *, required: set[str], allowed: set[st
     if not required <= fields <= allowed or set("{}") & set(rest):
         names = ", ".join(f"{{{name}}}" for name in sorted(allowed))
         needed = "".join(f"{{{name}}} and " for name in sorted(required))
-        raise invalid(key, quote(pattern), f"a pattern that holds {needed}no fields but {names}")
+        raise invalid(key, quote(pattern), f"a pattern with {needed}no fields but {names}")
     if pattern.startswith("/") or "\\" in pattern or ".." in pattern.split("/"):
         raise invalid(key, quote(pattern), "a relative path with '/' between its parts, without '..'")
 
@@ -100,7 +100,7 @@ def check_pattern(pattern: str, key: str, *, required: set[str], allowed: set[st
 
 
 class Overlaps(IntEnum):
-    """Which nuclei may share pixels: none, those of different classes, or any."""
+    """Which nuclei may share pixels: none, nuclei of different classes, or any."""
 
     NONE, BETWEEN_CLASSES, ANY = range(3)
 
@@ -117,24 +117,24 @@ CONVERT_FIRST = "Convert such files first: evaluation convert FILE OUTPUT --to l
 
 
 class FormatRules(Rules):
-    """The keys of ``[reference]`` and ``[submission]`` that every format has; a format adds its own.
+    """The keys of ``[reference]`` and ``[submission]`` for all formats; formats add further keys.
 
     files         pattern with {case}, {group}, {class}; without {case} one file contains all cases
     case_key      the name that a shared file, or the platform's list of jobs, has for a case, with {case} and {group};
-                  or a table of such names by the names of the cases that have another
-    coordinates   whether coordinates count from the corner of the image or of the slide it was cut from; then
+                  or a table of such names for cases with different names
+    coordinates   whether coordinates count from the corner of the image or of the slide; then
                   offset_x and offset_y of cases.csv are subtracted
-    skip_cases    names that a shared file has for images that are no cases and are omitted
-    skip_classes  names of annotations that are no nuclei and are omitted, such as regions of interest
-    regions       what becomes of outlines that contain more than five others, as regions of the tissue do
+    skip_cases    image names in a shared file that are not cases, and are ignored
+    skip_classes  names of annotations that are not nuclei, and are ignored, such as regions of interest
+    regions       treatment of outlines around more than five nuclei, such as tissue regions
 
-    Of the format, not of the challenge:
+    Properties of the format, not of the challenge:
 
-    file_holds    what a file holds; "either" if ``files`` decides
-    nuclei        what nuclei are; "shapes": outlines, pixels, or what the key ``shape`` says
+    file_holds    content of a file; "either" if ``files`` decides
+                  nuclei        representation of nuclei; "shapes": outlines, pixels, or set by the key ``shape``
     dense         whether its files have a value for every pixel, so that reading costs memory by area
     overlaps      which nuclei of a file may share pixels
-    companions    its keys that are patterns of further files of a case, and what such a file is called
+                  companions    keys with patterns of further files of a case, and the names of such files
     """
 
     model_config = ConfigDict(defer_build=True)  # there are many of them, and a challenge has two
@@ -175,7 +175,7 @@ class FormatRules(Rules):
 
     @property
     def are_counts(self) -> bool:
-        """Return whether nothing is known of the nuclei but how many there are of each class."""
+        """Return whether files contain only the number of nuclei per class."""
         return self.nuclei == "numbers"
 
     @property
@@ -206,11 +206,11 @@ class FormatRules(Rules):
             if (pattern := self.value(key)) is not None:
                 check_pattern(pattern, key, required={"case"}, allowed={"case", "group"})
         if self.is_shared and self.file_holds == "one case":
-            raise invalid("files", "a pattern without {case}", "{case}, since a file holds one case in this format")
+            raise invalid("files", "a pattern without {case}", "{case}, since a file of this format contains one case")
         if not self.is_shared and self.file_holds == "all cases":
-            raise invalid("files", "a pattern with {case}", "one without, since a file holds all cases in this format")
+            raise invalid("files", "a pattern with {case}", "no {case}, since a file of this format contains all cases")
         if self.is_shared and "*" in self.files:
-            raise invalid("files", "a '*' without {case}", "the name of the file that holds all cases")
+            raise invalid("files", "a '*' without {case}", "the name of the file that contains all cases")
         return self
 
 
@@ -236,8 +236,8 @@ class PointRules(FormatRules):
 class ShapeRules(FormatRules):
     """Formats of outlines and points.
 
-    shape          what the nuclei of a file with outlines and points are
-    other_shapes   what becomes of the annotations of the other shape
+    shape          shape of the nuclei in a file with outlines and points
+                   other_shapes   treatment of annotations of the other shape
     """
 
     shape: Shape
@@ -263,10 +263,9 @@ class ShapeRules(FormatRules):
 
 
 class FeatureRules(ShapeRules):
-    """Formats whose geometries are those of GeoJSON.
+    """Formats with GeoJSON geometries.
 
-    parts  whether the parts of a MultiPolygon are one nucleus together (if not given), or one nucleus each, as in
-           CellViT
+    parts  whether the parts of a MultiPolygon are one nucleus (default), or separate nuclei, as in CellViT
     """
 
     parts: Literal["together", "apart"] | None = None
@@ -317,7 +316,7 @@ class NumberedClasses(FormatRules):
 
 
 class _ClassFiles(NumberedClasses):
-    """Formats whose classes are in the name of a file, or in another file.
+    """Formats with classes in the file name, or in a second file.
 
     class_map  pattern of a second image that contains the class of every pixel
     """
@@ -328,7 +327,7 @@ class _ClassFiles(NumberedClasses):
 
     @property
     def ways(self) -> Mapping[str, object]:
-        """The given keys that state where the class of a nucleus stands."""
+        """The given keys that define the class of a nucleus."""
         keys = ("class_map", "class_table", "class_channel")
         return {key: self.value(key) for key in keys if self.value(key) is not None}
 
@@ -342,11 +341,11 @@ class _ClassFiles(NumberedClasses):
 
     @model_validator(mode="after")
     def check_ways(self) -> Self:
-        """Refuse rules that name no complete place, or several places, for the class of a nucleus."""
+        """Refuse rules with no complete source, or several sources, for the class of a nucleus."""
         ways = list(self.ways)
         if len(ways) > 1 or (ways and "{class}" in self.files):
-            got = f"given although {'files holds {class}' if len(ways) < 2 else ways[1] + ' is'}"
-            raise contradiction(ways[0], got, "one way to tell the class of a nucleus")
+            got = f"given although {'files contains {class}' if len(ways) < 2 else ways[1] + ' is'}"
+            raise contradiction(ways[0], got, "one key that defines the class of a nucleus")
         if ways and self.zero_is_background and self.class_values is None:
             raise contradiction("class_values", f"missing although {ways[0]} is given", "both")
         if self.class_values is not None and not ways:
@@ -569,14 +568,14 @@ class ColourMapRules(FormatRules):
         if "#000000" in {*colours, self.border_colour}:
             raise contradiction("colours", "black, which is the background", "other colours")
         if self.border_colour.lower() in colours:
-            raise contradiction("border_colour", "the colour of a class", "a colour of its own")
+            raise contradiction("border_colour", "the colour of a class", "a different colour")
         return self
 
 
 class ContoursJsonRules(ShapeRules, NumberedClasses):
     """JSON of HoVer-Net, CellViT or labelme, with a contour and a class for each nucleus.
 
-    tool  whose files they are
+    tool  that writes the files
     """
 
     format: Literal["contours_json"]

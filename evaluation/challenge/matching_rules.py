@@ -1,4 +1,4 @@
-"""The matching rules of challenge.toml, one record each: its parameters, its call and its words.
+"""The matching rules of challenge.toml, as records: parameters, call and description.
 
 The algorithms are in ``nuclei_metrics.matching``, which is imported when a rule is first applied: scipy
 takes half a second, and most commands match nothing. ``docs/development.md`` states how to add a rule.
@@ -25,7 +25,7 @@ class Sides:
     """The nuclei of a case that a rule pairs.
 
     table   the pixels that reference and prediction share
-    border  what a boundary is at the border of the image, for the rule that compares boundaries
+    border  definition of boundaries at the image border, for the rule that compares boundaries
     """
 
     case: Case
@@ -43,8 +43,8 @@ class MatchingRule(Rules):
     """What all matching rules have. ``name`` is the key under ``alternatives`` in metrics.json.
 
     takes_points  whether the rule, if it has a radius, can pair nuclei that are points
-    condition     what goes on "A reference nucleus and a prediction are a pair"; {limit} means ``limit``
-    label         the same in a few words
+    condition     continues "A reference nucleus and a prediction are a pair"; {limit} means ``limit``
+                  label         the same in a few words
     """
 
     name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9_]*$")]
@@ -80,7 +80,7 @@ class MatchingRule(Rules):
         return self.rule
 
     def arguments(self, sides: Sides) -> dict[str, Any]:
-        """What this function takes."""
+        """Arguments for the matching function."""
         names = ("table", "reference", "prediction")
         return {"class_aware": self.class_aware, **{name: getattr(sides, name) for name in names}}
 
@@ -127,26 +127,26 @@ class IouRule(MatchingRule):
 class IouAbove(IouRule):
     rule: Literal["iou_above"]
     condition: ClassVar[str] = (
-        "if their IoU is above {limit}; of rival pairs the most, then those of the greatest total IoU"
+        "if their IoU is above {limit}; rival pairs are resolved for the most pairs, then the greatest total IoU"
     )
     label: ClassVar[str] = "IoU > {limit}"
 
 
 class _IouAssignment(IouRule):
     rule: Literal["iou_assignment"]
-    condition: ClassVar[str] = "if their IoU is above {limit}; of rival pairs those of the greatest total IoU"
+    condition: ClassVar[str] = "if their IoU is above {limit}; rival pairs are resolved for the greatest total IoU"
     label: ClassVar[str] = "IoU > {limit}, assigned"
 
 
 class _BestIouCentroidInside(MatchingRule):
     rule: Literal["best_iou_centroid_inside"]
-    condition: ClassVar[str] = "if the prediction is the one with the highest IoU and its centroid lies inside"
+    condition: ClassVar[str] = "if the prediction has the highest IoU and its centroid is inside"
     label: ClassVar[str] = "best IoU, centre inside"
 
 
 class _BestIouAnyOverlap(MatchingRule):
     rule: Literal["best_iou_any_overlap"]
-    condition: ClassVar[str] = "if the prediction is the one with the highest IoU; one shared pixel is enough"
+    condition: ClassVar[str] = "if the prediction has the highest IoU; one shared pixel is enough"
     label: ClassVar[str] = "best IoU, any overlap"
 
 
@@ -159,7 +159,7 @@ class RadiusRule(MatchingRule):
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         if (self.radius_px is None) == (self.radius_um is None):
-            got = "missing" if self.radius_px is None else "given beside radius_um"
+            got = "missing" if self.radius_px is None else "given together with radius_um"
             raise contradiction("radius_px", got, "one of radius_px and radius_um")
         return self
 
@@ -241,7 +241,7 @@ class ConfidenceFirst(RadiusRule):
     def check_consistency(self) -> Self:
         keys = [key for key in ("radius_px", "radius_um", "threshold") if getattr(self, key) is not None]
         if len(keys) != 1:
-            got = f"given beside {' and '.join(keys[:-1])}" if keys else "missing"
+            got = f"given together with {' and '.join(keys[:-1])}" if keys else "missing"
             raise contradiction(keys[-1] if keys else "radius_px", got, "one of radius_px, radius_um and threshold")
         return self
 
@@ -293,7 +293,7 @@ class MatchingRules(Rules):
         check_distinct("rules", [rule.name for rule in self.rules])
         of_classes = set(self.published_faults) - {"file_order"}
         if of_classes and not all(rule.class_aware for rule in self.rules):
-            raise contradiction("published_faults", "given beside a rule that ignores classes", "class_aware rules")
+            raise contradiction("published_faults", "given with a rule that ignores classes", "class_aware rules")
         if "file_order" in self.published_faults and not isinstance(self.rules[0], _CentroidClosestFirst):
             got = f"'file_order' with the first rule {self.rules[0].rule!r}"
             raise contradiction("published_faults", got, "the first rule 'centroid_closest_first'")

@@ -51,8 +51,8 @@ Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][
 class ClassRules(Rules):
     """A scored class. ``aliases`` are other spellings; "" means annotations without a class name.
 
-    only_predicted  the reference has no such nuclei: one that is called so may be found, and its class is wrong; it is
-                    none of the classes among which a false negative counts as a random guess
+    only_predicted  the reference has no such nuclei: a predicted nucleus of this class can match, with a wrong class.
+                    The class is not counted among the classes that a false negative guesses at random
     """
 
     name: Name
@@ -71,7 +71,7 @@ class _IgnoreRules(Rules):
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         if self.classes and self.policy is None:
-            raise contradiction("policy", "missing although classes are listed", "what the ignore classes do")
+            raise contradiction("policy", "missing although classes are listed", "a policy for the ignore classes")
         if (self.fraction is not None) != (self.policy in WITH_FRACTION):
             expected = f"a fraction with the policy {listed(WITH_FRACTION)}, and only with them"
             raise contradiction("fraction", f"{self.fraction} with policy {self.policy!r}", expected)
@@ -110,16 +110,16 @@ class ReferenceRules(FormatRules):
 class SubmissionRules(FormatRules):
     """Where predictions are and what their numbers mean.
 
-    socket      slug of the output that contains the predictions in the platform's algorithm phase; with {class} one for
-                each class. Then predictions.json states which job belongs to which case; ``files`` is for laptops, and
-                "{case}" with the suffix of the format if it is not written
-    input       slug of the input whose image or file name is the name of the case, or a list of such slugs if the phase
+    socket      slug of the output with the predictions in the platform's algorithm phase; with {class} one output per
+                class. Then predictions.json assigns jobs to cases; ``files`` is for other computers, by default
+                "{case}" with the suffix of the format
+    input       slug of the input that names the case by its image or file name, or a list of slugs if the phase
                 has several interfaces; None if jobs have one input
     case_names  whether participants may read the names of cases in messages
-    duplicates  what two predictions of a case do that share more than half of the smaller of the two, whatever their
-                classes: both take part in matching ("keep"), or one of them at most and the other is a false positive;
-                two that match two different nuclei of the reference are no duplicates. Of points: two that are less
-                than half the radius of the first matching rule apart
+    duplicates  two predictions of a case that share more than half of the smaller nucleus, whatever their classes:
+                both can match ("keep"), or at most one can match and the other is a false positive. Predictions that
+                match different reference nuclei are not duplicates. Points are duplicates within half the radius of
+                the first matching rule
     """
 
     socket: str | None = None
@@ -132,7 +132,7 @@ class SubmissionRules(FormatRules):
     @model_validator(mode="before")
     @classmethod
     def name_files(cls, rules: Any) -> Any:
-        """Name the files on a laptop where a socket decides on the platform and ``files`` is not written."""
+        """Name the files outside the platform if there is a socket but no ``files``."""
         if isinstance(rules, Mapping) and isinstance(socket := rules.get("socket"), str) and "files" not in rules:
             name = "{case}/{class}" if "{class}" in socket else "{case}"
             return {**rules, "files": name + usual_suffix(str(rules.get("format")))}
@@ -141,19 +141,19 @@ class SubmissionRules(FormatRules):
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         if self.socket is None and self.input is not None:
-            raise contradiction("input", "given without a socket", "both, or neither")
+            raise contradiction("input", "given without a socket", "both keys, or no input")
         if self.socket is not None and self.is_shared:
-            raise contradiction("socket", "given for a file of all cases", "files with {case}, one for each job")
+            raise contradiction("socket", "given for a file of all cases", "{case}, since each job writes a file")
         if self.socket is not None:
             check_pattern(self.socket, "socket", required=set(), allowed={"class"})
             if ("{class}" in self.socket) != ("{class}" in self.files):
-                raise contradiction("socket", "{class} in files or in socket only", "{class} in both or in neither")
+                raise contradiction("socket", "{class} in files or in socket only", "{class} in both keys or no key")
         check_distinct("input", list(self.inputs))
         return self
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Slugs of the inputs that name the case, one for each interface; none: jobs have one input."""
+        """Slugs of the inputs that name the case, one per interface; empty if jobs have one input."""
         return (self.input,) if isinstance(self.input, str) else self.input or ()
 
 
@@ -161,9 +161,9 @@ MEASURING = frozenset({"segmentation", "covered", "overall"})  # families that a
 
 
 class _InEveryFormat:
-    """The rules of a side, whose model is chosen by the key ``format``: the keys of the side and those of the format.
+    """The rules of a side: the keys of the side and of the format; the key ``format`` chooses the model.
 
-    Pydantic's own union would build the models of all formats when the program starts, and a challenge has two.
+    Pydantic's union would build the models of all formats at start, although a challenge uses two.
     """
 
     def __init__(self, side: type[FormatRules]) -> None:
@@ -228,22 +228,22 @@ Area = Annotated[float, Field(ge=0, le=1e12)]
 
 
 class MetricRules(Rules):
-    """What is measured. What is added to these lists adds numbers to metrics.json and changes none.
+    """The metrics. Additions to these lists add numbers to metrics.json and change no other numbers.
 
-    families         of metrics; instead of a family, single metrics of it, such as "detection.f1", by the name of
+    families         of metrics, or single metrics of a family, such as "detection.f1", by the name of
                      their page or by their path in metrics.json
-    measures         what is measured on each matched pair, for the family segmentation
+    measures         measures of each matched pair, for the family segmentation
     tolerance_px, tolerance_um   of surface_dice, surface_dice_length and boundary_iou
     iou_thresholds   ascending; for the family thresholds, and the mean AP of COCO in the family curves
-    false_positives, per   where the FROC curve is read, for the family curves: false positives per "image" or "mm2"
-    class_probabilities    predictions come with the probability of each class: adds AUROC to the family classification
-    sizes_px         for the family sizes: by name, the smallest and the largest area of its nuclei, px, both included
+    false_positives, per   points of the FROC curve, for the family curves: false positives per "image" or "mm2"
+    class_probabilities    predictions contain the probability of each class: adds AUROC to the family classification
+    sizes_px         for the family sizes: by name, the smallest and largest area of its nuclei, px, inclusive
     size_quantiles   instead: names, the smallest first; the reference nuclei of all cases are divided by area into
-                     so many sizes with as many nuclei each (``quantile_sizes``). No submission can change that
+                     sizes with equal numbers of nuclei (``quantile_sizes``), whatever the submission
     class_groups     groupings of classes: by their name, groups and the classes in each
-    coverage         share of the reference nuclei that the family covered looks at, rounded up to whole nuclei
-    distance_cap_px, distance_cap_um   what a false negative or false positive costs in the distances of the families
-                     covered and overall, and the most that a pair can cost; each for the measures in its unit
+    coverage         share of the reference nuclei in the family covered, rounded up to whole nuclei
+    distance_cap_px, distance_cap_um   cost of a false negative or false positive in the distances of the families
+                                       covered and overall, and the maximum for a pair, for the measures in this unit
     shapes           objects.csv also has the eccentricity and the solidity of every nucleus; changes no score
     """
 
@@ -279,7 +279,7 @@ class MetricRules(Rules):
         tolerances = [key for key in ("tolerance_px", "tolerance_um") if getattr(self, key) is not None]
         needed = sorted({"surface_dice", "surface_dice_length", "boundary_iou"} & set(self.measures))
         if needed and len(tolerances) != 1:
-            got = "given beside tolerance_um" if tolerances else f"missing for {listed(needed, last='and')}"
+            got = "given together with tolerance_um" if tolerances else f"missing for {listed(needed, last='and')}"
             raise contradiction("tolerance_px", got, "one of tolerance_px and tolerance_um")
         if tolerances and not needed:
             raise contradiction(tolerances[0], "given without a measure that has a tolerance", "no such key")
@@ -289,7 +289,7 @@ class MetricRules(Rules):
                 raise invalid(key, "not ascending", "each number once, from the smallest to the largest")
         if self.iou_thresholds == (0.5, 0.95):
             got = "0.5 and 0.95 alone, which would be named like the range from 0.5 to 0.95"
-            raise invalid("iou_thresholds", got, "ten thresholds in steps of 0.05, or others")
+            raise invalid("iou_thresholds", got, "ten thresholds in steps of 0.05, or other thresholds")
         if ("thresholds" in families) and not self.iou_thresholds:
             raise contradiction("iou_thresholds", "missing for the family 'thresholds'", "a list such as [0.5, 0.75]")
         if self.iou_thresholds and not {"thresholds", "curves", "sizes"} & set(families):
@@ -300,7 +300,7 @@ class MetricRules(Rules):
             got = "missing for the family 'sizes'" if "sizes" in families else "given without the family 'sizes'"
             raise contradiction(key, got, "such as { small = [0, 1024] } with that family, and only with it")
         if self.sizes_px and self.size_quantiles:
-            raise contradiction("size_quantiles", "given beside sizes_px", "one of them")
+            raise contradiction("size_quantiles", "given together with sizes_px", "one of the two")
         if len(set(self.size_quantiles)) < len(self.size_quantiles) or len(self.size_quantiles) == 1:
             raise invalid("size_quantiles", listed(self.size_quantiles), "at least two names, each once")
         if any(low > high for low, high in self.sizes_px.values()):
@@ -310,13 +310,13 @@ class MetricRules(Rules):
         if self.false_positives and "curves" not in families:
             raise contradiction("false_positives", "given without the family 'curves'", "no such key")
         if "panoptic" in families and "iou" not in self.measures:
-            raise contradiction("measures", "no 'iou' although panoptic quality is made of it", "'iou' among them")
+            raise contradiction("measures", "no 'iou' although panoptic quality needs it", "'iou' among them")
         self.check_coverage()
         return self
 
     @property
     def family_names(self) -> tuple[str, ...]:
-        """The families of what is chosen, each once."""
+        """The families of the chosen metrics, without repeats."""
         return tuple(dict.fromkeys(name.partition(".")[0] for name in self.families))
 
     def check_coverage(self) -> None:
@@ -331,7 +331,7 @@ class MetricRules(Rules):
             is_needed = bool(needed) and bool({"covered", "overall"} & families)
             if is_needed and getattr(self, key) is None:
                 got = f"missing for {listed(needed, last='and')} in the families 'covered' and 'overall'"
-                raise contradiction(key, got, "what a false negative costs")
+                raise contradiction(key, got, "the cost of a false negative")
             if not is_needed and getattr(self, key) is not None:
                 got = f"given without a distance in {unit} in the families 'covered' and 'overall'"
                 raise contradiction(key, got, "no such key")
@@ -342,11 +342,11 @@ class ConfidenceRules(Rules):
 
     level      share of the bootstrap samples inside the interval
     samples    number of bootstrap samples
-    seed       of the random numbers: the same seed, the same intervals
-    method     percentile; or by_groups: studentised, none of fewer than 5 patients
+    seed       of the random numbers: equal seeds give equal intervals
+    method     percentile; or by_groups: studentised, not for fewer than 5 patients
     resample   patients (groups) are drawn with replacement, from all or inside their strata
-    columns    paths of metrics.json with their aggregation; empty: all of the first matching rule in the unit of
-               ``aggregation.unit``, but those of single classes
+    columns    paths of metrics.json with their aggregation; empty: all scores of the first matching rule in the unit of
+               ``aggregation.unit``, except for single classes
     """
 
     level: Annotated[float, Field(gt=0, lt=1)]
@@ -360,9 +360,9 @@ class ConfidenceRules(Rules):
 class AggregationRules(Rules):
     """How units become scores of the data set.
 
-    class_present   where a class must occur in a unit for its panoptic quality to count there: in "either" side, or in
-                    the "reference" (then predictions of other classes cost nothing, as in PanNuke)
-    worst           whether the worst patient (group), or the worst stratum, of every metric is next to its means
+    class_present   sides in which a class must occur in a unit for its panoptic quality to count there: "either", or
+    the "reference" (then predictions of other classes cost nothing, as in PanNuke) worst           adds the worst
+    patient (group), or the worst stratum, of every metric to its means
     """
 
     unit: AggregationUnit
@@ -375,9 +375,9 @@ Margin = Annotated[float, Field(ge=0, lt=1e9)]
 
 
 class RankingColumn(Rules):
-    """A column of the leaderboard. ``weight`` is what its ranks count in sums and means of ranks.
+    """A column of the leaderboard. ``weight`` is the weight of its ranks in sums and means of ranks.
 
-    margin  of equivalence; None: that of [ranking]
+    margin  of equivalence; None: the margin of [ranking]
     """
 
     path: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)+$")]
@@ -387,7 +387,7 @@ class RankingColumn(Rules):
 
 
 class Floor(Rules):
-    """A minimum score: a number of metrics.json, and its least value; teams below it are ranked behind the rest."""
+    """A minimum score: a number of metrics.json, and its least value; teams below it rank after all other teams."""
 
     path: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)+$")]
     at_least: Annotated[float, Field(gt=0, lt=1)]
@@ -396,20 +396,19 @@ class Floor(Rules):
 class RankingRules(Rules):
     """How teams are ranked. It changes no score.
 
-    method     sum_of_ranks, mean_of_ranks, median_of_ranks: of the ranks in the columns. absolute: by the one column.
+    method     sum_of_ranks, mean_of_ranks, median_of_ranks: of the ranks in the columns. absolute: by the only column.
                aggregate_then_rank, rank_then_aggregate, test_then_rank: from the values of the units (groups)
     aggregate  of values or ranks over units, for aggregate_then_rank and rank_then_aggregate
-    ties       what equal values get: min ("1, 2, 2, 4"), average ("1, 2.5, 2.5, 4") or dense ("1, 2, 2, 3")
-    missing    a team without a value in a column: the worst rank there, or not ranked at all; and one that lacks values
-               of units which others have: the worst value, not ranked, or complete_cases: the unit counts for nobody
-    margin     of equivalence: differences in a column up to here do not matter; of a column, if it has its own
-    test       behind the words significant, better and too few: sign_flips, friedman_nemenyi or wilcoxon_holm
-    ex_aequo   teams that the test finds no difference between share a rank
-    require    minimum scores: teams below one are omitted before ranks are given, and ranked among themselves behind
-               the others
-    unranked   entries that are scored and shown, without a rank and in nobody's ranks or tests: annotators, baselines,
-               published methods
-    samples, seed   of the bootstrap that shows how far the ranks can be trusted
+    ties       ranks of equal values: min ("1, 2, 2, 4"), average ("1, 2.5, 2.5, 4") or dense ("1, 2, 2, 3")
+    missing    a team without a value in a column: the worst rank there, or no rank at all. A team without values
+               of units that other teams have: the worst value, no rank, or complete_cases: the unit counts for no team
+    margin     of equivalence: smaller differences in a column do not matter; columns can have other margins
+    test       of significance, which decides "better" and "too few": sign_flips, friedman_nemenyi or wilcoxon_holm
+    ex_aequo   teams without a significant difference share a rank
+    require    minimum scores: teams below a minimum are ranked separately, after all other teams
+    unranked   entries that are scored and shown without a rank, and do not affect ranks or tests: annotators,
+               baselines, published methods
+    samples, seed   of the bootstrap that shows the stability of ranks
     """
 
     method: RankingMethod
@@ -449,11 +448,11 @@ _FILES_OF_PLATFORM = ("metrics.json", "inputs.json", "predictions.json")
 
 
 class PublishRules(Rules):
-    """What the platform gets: metrics.json, which everybody may see, and two files for organisers. Changes no score.
+    """Files for the platform: the public metrics.json, and two files for organisers. Changes no score.
 
-    metrics   scores: every score, but for those of single patients. ranked: the columns and minimum scores of
-              [ranking], their parts, and their intervals. What metrics.json lacks is in details.json
-    details, objects   names of details.json and objects.csv there: a path belongs to one socket of the whole platform
+    metrics   scores: every score, except of single patients. ranked: the columns and minimum scores of [ranking], their
+              parts, and their intervals. All other scores are in details.json
+    details, objects   names of details.json and objects.csv there: paths must be unique on the whole platform
     """
 
     metrics: Literal["scores", "ranked"] = "scores"
@@ -468,7 +467,7 @@ class PublishRules(Rules):
 
 
 class AuditRules(Rules):
-    """Which other rules an audit ranks the teams by, next to those of the challenge. It changes no score.
+    """Other rules for an audit, next to the rules of the challenge. Changes no score.
 
     matching     more matching rules, next to all of the challenge
     thresholds   IoU thresholds, for the rules that have one
@@ -480,7 +479,7 @@ class AuditRules(Rules):
     methods      of [ranking]
     weights      factors of the weight of each column, one column at a time; 0: without it
 
-    What is not given is chosen from the challenge; a list with the challenge's own value alone varies nothing.
+    Defaults depend on the challenge; a list with only the value of the challenge varies nothing.
     """
 
     matching: tuple[Annotated[AnyMatchingRule, Field(discriminator="rule")], ...] = ()
@@ -497,7 +496,7 @@ class AuditRules(Rules):
 class LimitRules(Rules):
     """Bounds on untrusted input. They refuse inputs; they never change a score.
 
-    Nuclei of both sides times pixels stay below 2^63: every pixel of every nucleus has a number of its own.
+    Nuclei of both sides times pixels stay below 2^63: every pixel of every nucleus has a unique number.
     """
 
     bytes_per_file: Annotated[int, Field(ge=1)] = 2_000_000_000

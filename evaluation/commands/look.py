@@ -39,21 +39,21 @@ def _check_match(_: click.Context, __: click.Parameter, text: str | None) -> str
 
 
 def _named_paths(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
-    """Split NAME=PATH. Raises BadParameter for what has no name, and for names that no folder can have."""
+    """Split NAME=PATH. Raises BadParameter for missing names, and for names that a folder cannot have."""
     from evaluation.challenge import is_safe_name
 
     named: dict[str, Path] = {}
     for text in given:
         name, sign, path = text.partition("=")
         if not (sign and path and is_safe_name(name)) or name in named:
-            expected = "a name of its own and a path, such as 'U-Net=unet_masks'"
+            expected = "a unique name and a path, such as 'U-Net=unet_masks'"
             raise click.BadParameter(f"'{text}'; expected {expected}", param_hint="--name")
         named[name] = options.FolderPath.convert(path)
     return named
 
 
 def _table_file(path: Path) -> Path:
-    """Raise BadParameter for a file of another ending than those of ``--table``."""
+    """Raise BadParameter for a file without an ending of ``--table``."""
     from evaluation.report.paper import TEXT_OF_ENDING
 
     if path.suffix.lower() not in TEXT_OF_ENDING:
@@ -81,9 +81,9 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
     "--classes",
     metavar="NAMES",
     callback=_check_classes,
-    help="Classes and other spellings: 'tumour=1,stroma=2'; 'none': one class.",
+    help="Classes with their spellings, e.g. 'tumour=1,stroma=2', or 'none' for one class.",
 )
-@click.option("--leave-out", metavar="CLASS", multiple=True, help="Class that is no nucleus, such as cells or regions.")
+@click.option("--leave-out", metavar="CLASS", multiple=True, help="Class that is not a nucleus, e.g. cells.")
 @click.option("--ignore", metavar="NAME", multiple=True, help="Label or class of unannotated regions.")
 @click.option(
     "--match",
@@ -103,7 +103,7 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
     "families",
     metavar="FAMILIES",
     callback=_families_in,
-    help="Further families in the files, such as 'objects,curves'.",
+    help="Additional metric families to write, e.g. 'objects,curves'.",
 )
 @options.path_option("--table", "File for the table of a paper: .tex, .csv or .md.", check=_table_file)
 @click.option(
@@ -112,7 +112,7 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
     metavar="NAME=PATH",
     multiple=True,
     callback=_named_paths,
-    help="Prediction with the name that tables show.",
+    help="Prediction with its name in tables.",
 )
 @click.option("--ranking", is_flag=True, help="Rank several predictions, and print the tables of the ranking.")
 @click.option("--explain", is_flag=True, help="Print how each file was read, and why.")
@@ -133,7 +133,7 @@ def compare(
 ) -> None:
     """Score PREDICTIONS against a REFERENCE: each a folder, a ZIP or a file of any format.
 
-    Formats, pairs of files, sizes and classes are detected; the rules are those of the preset 'recommended'. Several
+    Formats, pairs of files, sizes and classes are detected; the rules come from the preset 'recommended'. Several
     predictions are shown side by side.
     """
     from evaluation.folders.compare import compare_paths, model_names
@@ -149,9 +149,7 @@ def compare(
     for path, option in ((reference, "REFERENCE"), *((path, "PREDICTIONS") for path in paths)):
         if report and path.suffix.lower() in (".html", ".htm") and not path.exists():
             place = "compare.html in the folder of --output, or here"
-            raise click.BadParameter(
-                f"it takes no value: the page is {place}. Leave out '{path}'.", param_hint="--report"
-            )
+            raise click.BadParameter(f"it takes no value: the page is {place}. Remove '{path}'.", param_hint="--report")
         options.existing(path, option)
     try:
         with screen.progress_bar("Comparing") as progress, options.writing_to(save_challenge or Path()):
@@ -206,14 +204,14 @@ def compare(
 @click.option("--to", "target", required=True, help="geojson, label_tiff, nary_mat or platform (its JSON).")
 @click.option("--from", "format", help="Format of SOURCE, as in challenge.toml. [default: by its content]")
 @click.option("--set", "keys", multiple=True, metavar="KEY=VALUE", help="A key of the format, such as units=mm.")
-@click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")
+@click.option("--classes", help="Class names in order, with commas. [default: from the file]")
 @click.option("--size", metavar="HEIGHTxWIDTH", help="Image size in px, if the file does not contain it.")
 @click.option("--spacing", "spacing_um", type=float, help="Size of a pixel in um, for files in mm or um.")
 @options.challenge_option("Take all rules from here; SOURCE is a submission, or 'reference'.")
 @click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",
-              help="Origin of whole coordinates in the output.", show_default=True)  # fmt: skip
+              help="Origin of integer coordinates in the output.", show_default=True)  # fmt: skip
 @click.option("--overlap", type=click.Choice(["last", "first", "smallest", "class_order"]),
-              help="Who keeps pixels of several nuclei, for label images.")  # fmt: skip
+              help="Which nucleus keeps shared pixels, for label images.")  # fmt: skip
 def convert(
     source: Path,
     output: Path,
@@ -236,7 +234,7 @@ def convert(
             of_files = {"--set": keys, "--classes": classes, "--size": size, "--from": of_file["format"]}
             of_files["--spacing"] = of_file["spacing_um"]
             for option in (name for name, value in of_files.items() if value):
-                raise options.not_both(option, "--challenge", "the challenge says how its files are read")
+                raise options.not_both(option, "--challenge", "the challenge defines how its files are read")
             submission = None if str(source) == "reference" else source
             done = convert_challenge(
                 challenge, submission, options.output_folder(output), target, origin=origin, overlap=overlap
@@ -269,8 +267,8 @@ def convert(
 @options.path_option("--submission", "Folder or ZIP of the submission that was scored, for the same.")
 @options.path_option("--images", "Folder with the images of the cases. [default: images/]")
 @options.path_option("--overlays", "Folder for overlays of all cases: GeoJSON for QuPath, label images for napari.")
-@click.option("--public", is_flag=True, help="Only what may be published: nothing of single cases or patients; "
-              "with --challenge only what its [publish] names.")  # fmt: skip
+@click.option("--public", is_flag=True, help="Only publishable content, without single cases and patients; "
+              "with --challenge only the content named by [publish].")  # fmt: skip
 @options.Workers
 def report(results: Path, output: Path | None, public: bool, workers: int | None, **paths: Path | None) -> None:
     """Create a self-contained HTML page from the results of a submission, a leaderboard, an audit or a study.
@@ -327,7 +325,7 @@ SUBMITTED = (
 @options.path_option("--results", "Results of a submission (with --case and --at), or a leaderboard (with --team).")
 @click.option("--case", metavar="NAME", help="Case of the nucleus.")
 @click.option("--at", metavar="ROW,COLUMN|ID", help="Nucleus to explain: why is it not matched?")
-@click.option("--team", metavar="NAME", help="Team to explain: columns in which it is behind other teams.")
+@click.option("--team", metavar="NAME", help="Team to explain: columns in which other teams are better.")
 def explain(word: str | None, preset: str | None, schema: str | None, results: Path | None, **of: str | None) -> None:
     """Explain the CODE in the square brackets of a message, or the metric at a PATH of metrics.json.
 
@@ -335,8 +333,8 @@ def explain(word: str | None, preset: str | None, schema: str | None, results: P
     'explain presets' lists the published challenges, 'explain presets NAME' prints the rules of one with comments.
     Without a word, list all codes and all pages of metrics.
 
-    '--results DIR --case NAME --at 512,300' explains why a nucleus is not matched, '--results DIR --team NAME' why a
-    team is behind.
+    '--results DIR --case NAME --at 512,300' explains why a nucleus is not matched, '--results DIR --team NAME' in which
+    columns other teams are better.
     """
     surplus = preset if word != "presets" else None
     is_of_result = results is not None or any(of.values())
@@ -407,7 +405,7 @@ def _finding_text(word: str | None) -> str:
 
 
 def _presets_text(name: str | None) -> str:
-    """The file of a preset; a line for each without a name. Raises WrongUsage if there is none of that name."""
+    """The file of a preset; without a name, a line per preset. Raises WrongUsage for an unknown name."""
     from evaluation.challenge import preset_names, preset_text
 
     if name is not None:
@@ -440,7 +438,7 @@ def _schema_text(file: str) -> str:
 @options.page_option("leaderboard", "Write pages as well; {}.html leads to all of them.")
 @options.Workers
 def demo(output: Path | None, report: bool, workers: int | None) -> None:
-    """Make a challenge with three teams, score them, and see why one number is not enough."""
+    """Create a challenge with three teams, score them, and see why one number is not enough."""
     from evaluation.folders.demo import TITLE, run_demo
 
     options.folder_of_pages(report, output)

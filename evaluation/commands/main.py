@@ -1,4 +1,4 @@
-"""Arguments in, exit code out: the list of commands, and the one place where the program ends."""
+"""From arguments to the exit code: the list of commands, and the only exit of the program."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _run_to_the_end(arguments: list[str]) -> int:
         print(
             _no_process()
             if is_thread
-            else "The evaluation failed by a fault of its own; the organisers find the details in the log.",
+            else "The evaluation failed because of a fault in the program; the organisers find the details in the log.",
             file=sys.stderr,
         )
         return INTERNAL
@@ -146,7 +146,9 @@ def _run_to_the_end(arguments: list[str]) -> int:
 
 
 def _nobody_reads() -> bool:
-    """Return whether nobody reads standard output any more, for which Windows has no errno of its own; it is let go."""
+    """Return whether nobody reads standard output any more, which Windows reports by a general errno; the stream is
+    dropped.
+    """
     try:
         sys.stdout.flush()  # what could not be written is still there
     except OSError:
@@ -156,7 +158,7 @@ def _nobody_reads() -> bool:
 
 
 def _why_not(error: OSError) -> str:
-    """Return why the program cannot go on. No path is named but that of a full disk: others may be of the reference."""
+    """Return why the program stops. Only the path of a full disk is named: other paths may reveal the reference."""
     why = error.strerror or "a file or folder could not be used"
     where = ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -177,7 +179,7 @@ def _no_process() -> str:
 
 
 def _explain_failure(error: errors.EvaluationError) -> None:
-    """Each finding once: on a terminal one line each, elsewhere those that are not in the last line.
+    """Every finding once: one per line on a terminal, otherwise the findings missing from the last line.
 
     The last line is for participants: it states what to do, and nothing of the reference.
     """

@@ -1,4 +1,4 @@
-"""Options and paths that several commands take, and where the platform puts what is scored and looks for results."""
+"""Shared options and paths of the commands, and the platform's folders for input and results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
 class _LocalType(click.Path):
-    """A path of this machine. Raises WrongUsage for an address, of which would be made a folder such as ``s3:``."""
+    """A local path. Raises WrongUsage for a URL, which would create a folder such as ``s3:``."""
 
     def convert(self, value: str | os.PathLike[str], *_: object) -> Path:
         if isinstance(value, str) and "://" in value:
@@ -43,7 +43,7 @@ def output_folder(path: Path) -> Path:
 
 
 def challenge_folder(path: Path) -> Path:
-    """The folder of a challenge. Raises WrongUsage for any other, which is named."""
+    """The folder of a challenge. Raises WrongUsage for any other folder."""
     from evaluation.challenge.documents import CHALLENGE_FILE  # slow to import
 
     if not path.is_dir():
@@ -89,7 +89,7 @@ def page_option(name: str, help: str = "Write {}.html as well, to be opened in a
 
 
 def folder_of_pages(report: bool, output: Path | None) -> None:
-    """Raise WrongUsage if pages are wanted and there is no folder for them."""
+    """Raise WrongUsage for pages without an output folder."""
     if report and output is None:
         raise WrongUsage(fault("missing-option", "--output", wording="no-folder-for-pages"))
 
@@ -124,7 +124,7 @@ Work = _gathered_as(  # how submissions are scored
     "work",
     Cluster,
     click.option("--log", type=FolderPath, metavar="FILE",
-                 help="File that gets a JSON line for each submission that is done; lines are appended."),
+                 help="Append a JSON line per finished submission to this file."),
     Workers,
 )  # fmt: skip
 
@@ -164,7 +164,7 @@ def _file_in(folder: Path, error: OSError) -> Path | None:
 
 
 def existing(path: Path, option: str, *, usual: bool = False) -> Path:
-    """The path. Raises WrongUsage if nothing is there; ``usual``: it was not given, but is where it usually is."""
+    """The path. Raises WrongUsage if it does not exist; ``usual``: the default path, not given by the user."""
     if not path.exists():
         raise WrongUsage(
             fault("missing-option", option, wording="no-path", option=option, usual_path=path)
@@ -188,11 +188,11 @@ def is_platform() -> bool:
 
 
 def ground_truth() -> Path:
-    """The uploaded ground truth if there are files in it, otherwise the image's own.
+    """The uploaded ground truth if it contains files, otherwise the ground truth in the image.
 
     On the platform the folder always exists; elsewhere the image is only being tried, and its demo is used.
-    Raises ChallengeBroken if the folder is empty and the image contains only the demo's ground truth, or if what is in
-    the folder cannot be seen.
+    Raises ChallengeBroken if the folder is empty and the image contains only the ground truth of the demo, or if the
+    folder cannot be read.
     """
     if is_platform() and not os.access(GROUND_TRUTH, os.R_OK | os.X_OK):
         raise ChallengeBroken(fault("unreadable-file", quote(GROUND_TRUTH), got="permission denied"))

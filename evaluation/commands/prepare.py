@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     "--preset",
     default=RECOMMENDED,
     show_default=True,
-    help="What to start from, such as a published challenge; see 'evaluation explain presets'.",
+    help="Rules to start from, such as a published challenge; see 'evaluation explain presets'.",
 )
 @click.option("--name", help="Name of the new challenge. [default: the folder's]")
 @options.path_option("--submission", "A sample submission, or the predictions.json of an algorithm phase.")
@@ -61,7 +61,7 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     if rules.reference.are_points or rules.reference.are_counts:
         screen.show_findings(findings)
         what = "points" if rules.reference.are_points else "numbers of nuclei"
-        click.echo(f"The reference holds {what}; there is nothing to rasterise.")
+        click.echo(f"The reference contains {what}; there is nothing to rasterise.")
         return
     reports = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
     with options.writing_to(output):
@@ -104,7 +104,9 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
 @click.command()
 @options.RulesFolder
 @options.output_option("New folder for what participants get.", required=True)
-@click.option("--source", default="", help="What to install with pipx. [default: a wheel of this program in the kit]")
+@click.option(
+    "--source", default="", help="Package for pipx to install. [default: a wheel of this program in the kit]"
+)
 def kit(challenge: Path, output: Path, source: str) -> None:
     """Write what participants get: rules, cases, an example submission that validates, the program, and a guide.
 
@@ -122,7 +124,7 @@ def kit(challenge: Path, output: Path, source: str) -> None:
 
 @click.command()
 @options.RulesFolder
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print all settings as JSON.")
 @options.output_option("Folder for message, settings, schemas, list of the archive and pack-context.json.")
 def phase(challenge: Path, as_json: bool, output: Path | None) -> None:
     """Print the settings for the platform: a message to its support, settings, schemas and names of archive items."""

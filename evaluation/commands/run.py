@@ -97,9 +97,9 @@ def score(
 ) -> None:
     """Score a submission: writes metrics.json, details.json and objects.csv; with --report a page to look at.
 
-    Without arguments the platform's paths are used: /input, /output, and the ground truth that was uploaded, else
-    the one of the image. There metrics.json holds what [publish] of challenge.toml says, and nothing is printed;
-    elsewhere it holds all, and a summary with all findings goes to stderr.
+    Without arguments the paths of the platform are used: /input, /output, and the uploaded ground truth, or the ground
+    truth in the image. There [publish] of challenge.toml defines the content of metrics.json, and nothing is printed;
+    otherwise metrics.json contains all scores, and a summary with all findings is printed to stderr.
     """
     from evaluation.files.results.files import remove_results
     from evaluation.scoring.executors import connect
@@ -159,7 +159,7 @@ def _show_summary(challenge: Path, submission: Path, result: Result) -> None:
     rule = next(iter(result.scores))
     title = f"{result.challenge.name}, {f'matched by {rule}' if result.challenge.matching.rules else 'counted'}"
     if result.intervals and (confidence := result.challenge.confidence):
-        title += f", {100 * confidence.level:g} % intervals"
+        title += f", {100 * confidence.level:g}% intervals"
     read = ResultDocuments(result.metrics, result.written_details)  # no score of a case or patient is shown
     screen.show_block(
         side_by_side(title, {WORDS_OF_AGGREGATIONS[name]: (read, name) for name in read.aggregations}, SKILLS)
@@ -200,8 +200,8 @@ def leaderboard(
     With --report, leaderboard.html links to a page for each team and each case.
 
     Results are cached in OUTPUT/results. Run the command again to score new or changed submissions, or to resume.
-    A team whose submission is rejected stays in the table, with the reason. What --store writes belongs into the folder
-    leaderboard/ of the challenge: 'score' then ranks a submission among these results.
+    A team with a rejected submission stays in the table, with the reason. Put the files of --store into the folder
+    leaderboard/ of the challenge: then 'score' ranks a submission among these results.
     """
     from evaluation.board.board import score_and_rank
 
@@ -294,9 +294,9 @@ def audit(
 ) -> None:
     """Rank all teams under other rules: can the first rank be defended? Writes audit.json and audit.csv.
 
-    Varied are the matching rule, its threshold, the unit of averages, how the reference is read, what is ignored, the
-    weights of columns and the method of the ranking; [audit] in challenge.toml says how. Scores are kept in
-    OUTPUT/scores for the next audit. With --scores, only the rules of the ranking are varied.
+    The audit varies the matching rule, its threshold, the averaging unit, overlap rules, ignore regions, the weights of
+    columns and the ranking method, as set by [audit] in challenge.toml. Scores are cached in OUTPUT/scores for the next
+    audit. With --scores, only ranking rules are varied.
     """
     if scores is not None:
         if submissions is not None:
@@ -312,7 +312,7 @@ def audit(
     if challenge is None:
         raise options.needed_beside("--submissions", "--challenge", "the challenge that the submissions are of")
     if ranked["columns"] or ranked["settings"]:
-        raise options.not_both("--column, --set", "--submissions", "the ranking is that of the challenge")
+        raise options.not_both("--column, --set", "--submissions", "the challenge defines the ranking")
     from evaluation.board.audit import audit_challenge
 
     with screen.scoring(**work) as how, options.writing_to(output):
@@ -342,12 +342,12 @@ def _show_audit(audit: Audit, output: Path, *, report: bool) -> None:
 @options.RulesFolder
 @options.path_option("--results", "What 'leaderboard' wrote.", required=True)
 @options.path_option("--output", "The ZIP to write.", required=True)
+@click.option("--creator", "creators", multiple=True, required=True, help="Creator, 'Family name, Given name'.")
+@click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="Day of publication. [default: today]")
+@click.option("--image", default="", metavar="DIGEST", help="Digest of the container image that computed the scores.")
 @click.option(
-    "--creator", "creators", multiple=True, required=True, help="Who publishes it, 'Family name, Given name'."
+    "--private", is_flag=True, help="Include reference, details.json and objects.csv; not for publication."
 )
-@click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="Day of publication.  [default: today]")
-@click.option("--image", default="", metavar="DIGEST", help="Digest of the image that scored.")
-@click.option("--private", is_flag=True, help="With the reference, details.json and objects.csv: not to be published.")
 def archive(challenge: Path, results: Path, output: Path, date: datetime | None, **about: Any) -> None:
     """Write one ZIP of a challenge: rules, results, ranking, versions, lock, checksums, metadata.
 

@@ -30,7 +30,7 @@ LINE_CHARACTERS = (64 << 10) // 4  # in UTF-8 a character has up to 4 bytes
 
 
 class _Advance(Protocol):
-    """Moves a progress bar; ``words`` are behind the bar."""
+    """Moves a progress bar; ``words`` follow the bar."""
 
     def __call__(self, done: int, total: int, words: str = "", /) -> None: ...
 
@@ -97,7 +97,7 @@ def keep_board(
 ) -> Callable[[], None]:
     """Write a leaderboard, and return a function that prints it, to be called when all files are written.
 
-    metrics   the metrics.json of each team; None: those that ``leaderboard`` keeps
+    metrics   the metrics.json of each team; None: the results cached by ``leaderboard``
     """
     from evaluation.board.board import write_board
     from evaluation.board.document import leaderboard_document
@@ -136,7 +136,7 @@ def show_sections(page: Page, *anchors: str) -> None:
 def write_document(
     output: Path, name: str, document: Mapping[str, Any], page: Callable[[Mapping[str, Any]], Page] | None
 ) -> None:
-    """Write a document of this name, and its page where one is wanted."""
+    """Write a document of this name, and its page if requested."""
     from evaluation.files.results.documents import as_json
     from evaluation.files.results.files import write_atomically
     from evaluation.report.folders import write_page
@@ -169,9 +169,9 @@ LINE_SECONDS = 30
 
 
 class SubmissionsProgress:
-    """Counts what is done, and reports it.
+    """Counts and reports progress.
 
-    bar   is called with what is done, of how many, and the words about it; None if there is no terminal
+    bar   is called with progress, total and description; None without a terminal
     log   gets a JSON line for each submission
     """
 
@@ -205,7 +205,7 @@ class SubmissionsProgress:
     def words(self) -> str:
         """How many were scored, kept and not ranked; how fast, and how long it will take.
 
-        What is kept takes nearly no time, so it does not count for the speed.
+        Stored results take nearly no time, so they do not count for the speed.
         """
         parts = [", ".join(f"{self.outcomes[outcome]:,} {outcome}" for outcome in ("scored", "kept", "not ranked"))]
         minutes = (self.clock() - self.began) / 60

@@ -59,7 +59,7 @@ Number = Annotated[float, Field(ge=-COORDINATE_LIMIT, le=COORDINATE_LIMIT)]
 def _all_or_none(records: list[Any], key: str) -> list[Any]:
     """Refuse records of which some have a probability and others have none."""
     if 0 < sum(record.get(key) is None for record in records) < len(records):
-        raise ValueError(f"{key} for every nucleus, or for none")
+        raise ValueError(f"{key} for every nucleus, or for no nucleus")
     return records
 
 
@@ -210,7 +210,7 @@ G = TypeVar("G", default=Outline)
 
 def _check_no_object(value: Any) -> Any:
     if isinstance(value, dict):
-        raise ValueError("an object of which each key has a value of its kind")
+        raise ValueError("an object with values of the expected types")
     return value
 
 
@@ -422,7 +422,7 @@ class _PointRow(TypedDict):
 def _check_points(rows: list[Any]) -> list[Any]:
     nuclei = [row for row in rows if "x" in row or "y" in row]
     if any("x" not in row or "y" not in row for row in nuclei):
-        raise ValueError("numbers in x and y, or in neither")
+        raise ValueError("numbers in both x and y, or two empty cells")
     return _check_probabilities(rows, nuclei)
 
 
@@ -573,7 +573,7 @@ def json_schema(name: str) -> dict[str, Any]:
     schema = model_of(name).json_schema()
     plain: dict[str, Any] = _without_references(schema, schema.get("$defs", {}))
     if name.endswith("_csv"):
-        empty = "" if name == "counts_csv" else "; empty cells are left out"
+        empty = "" if name == "counts_csv" else "; empty cells are omitted"
         plain = {"description": f"Rows of the table, by the names of its columns{empty}.", **plain}
     return {"$schema": DRAFT, "title": name, **plain}
 

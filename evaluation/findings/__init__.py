@@ -1,10 +1,10 @@
 """The faults of an input, as data: findings, the words and pages of their codes; ``errors`` carry them.
 
-A finding has a stable code, a place, and data, from which is rendered what was got, what was expected and what to do:
+A finding has a stable code, a place, and data. The message with found, expected and fix is rendered from the data:
 ``[code] where: what we got; what we expected. What to do.`` The words of each code are in ``findings.toml``: its page
 and its wordings, which ``fault`` fills with the data. ``Finding.for_folders`` renders them for another audience.
 
-In: nothing; every room may import this one. Out: ``fault`` makes a ``Finding``; sentences are built from findings.
+In: nothing; every room may import this room. Out: ``fault`` creates a ``Finding``; sentences are built from findings.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """One fault, or one thing worth knowing, at one place.
+    """A fault or a fact at one place.
 
     where     the place as its author sees it: file inside the submission, case, key of challenge.toml
-    got       what is there, with the value
-    expected  the rule that is broken
-    fix       what to do about it; a sentence of its own
-    count     how many equal faults it means
-    named     how many places ``where`` names
-    wording   the wording of the code, "" for the usual one
-    data      what the wording is filled with: numbers, texts and tuples of them
+    got       the content, with the value
+    expected  the broken rule
+    fix       the remedy, as a sentence
+    count     number of equal faults
+    named     number of places in ``where``
+    wording   the wording of the code, "" for the default
+    data      values for the wording: numbers, texts and tuples of them
     side      "reference" if the fault is in a file of the reference
-    trace     the traceback of an exception that no reader should raise, for the log
+    trace     the traceback of an unexpected exception, for the log
     """
 
     code: str
@@ -92,11 +92,11 @@ def fault(
     fix: str | None = None,
     **data: Any,
 ) -> Finding:
-    """The finding of a code at one place or more, in which the first three are named, in one of its wordings.
+    """The finding of a code at one or more places (the first three are named), in one of its wordings.
 
-    total               how many equal faults it means, if not one at each place
-    got, expected, fix  what the wording leaves to the caller, or says less well
-    data                what the wording is filled with
+    total               number of equal faults, if not one per place
+    got, expected, fix  texts that the wording leaves to the caller, or better texts
+    data                values for the wording
 
     >>> fault("unknown-class", "'a.xml', region 1", name="Lymphocytes", known=["epithelial", "lymphocyte"]).fix
     "Did you mean 'lymphocyte'?"
@@ -121,7 +121,7 @@ def _plain(value: object) -> Any:
 
 
 def _render_group(findings: Sequence[Finding], examples: int = EXAMPLES_SHOWN) -> str:
-    """One line for equal faults (same code and expectation): some places, and how many more there are."""
+    """One line for equal faults (same code and expectation): some places, and the number of further places."""
     first = findings[0]
     shown = findings[:examples]
     more = sum(finding.count for finding in findings) - sum(finding.named for finding in shown)
@@ -153,9 +153,9 @@ def _grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 
 def render_briefly(findings: Iterable[Finding], **data: Any) -> list[str]:
-    """The fault, a phrase for each code: in the words of ``brief`` of the code, otherwise what was got first.
+    """The fault, a phrase per code: ``brief`` of the code, otherwise the first ``got``.
 
-    data  what a phrase may say beside ``count``
+    data  values for phrases, besides ``count``
     """
     phrases = []
     ordered = sorted(set(findings), key=lambda finding: (finding.code, _natural_order(finding.where), finding))
@@ -169,7 +169,7 @@ def render_briefly(findings: Iterable[Finding], **data: Any) -> list[str]:
 
 
 def _natural_order(text: str) -> list[tuple[int, str]]:
-    """A key by which numbers behind a blank are sorted as numbers.
+    """A sort key that compares numbers after a blank as numbers.
 
     >>> sorted(["line 10", "line 9"], key=_natural_order)
     ['line 9', 'line 10']
@@ -181,11 +181,11 @@ def _natural_order(text: str) -> list[tuple[int, str]]:
 def render_summary(findings: Iterable[Finding], *, intro: str, rest: str = "see the lines above") -> str:
     """One line of at most 400 characters: the intro, the most important fault, and how many more there are.
 
-    The order of importance is that of findings.toml: the faults of the whole submission, then with one file. A
-    fault that is too long names one place only, then long names in it are cut in the middle. A fault that is still too
-    long is cut, and the line states if all of it is.
+    findings.toml defines the order of importance: faults of the whole submission, then of single files. A fault that is
+    too long names one place only, then long names in it are cut in the middle. A fault that is still too long is cut,
+    and the line shows whether it is complete.
 
-    rest  where the other faults are reported
+    rest  where further faults are reported
     """
     groups = _grouped(finding for finding in findings if finding.severity == "error")
     if not groups:
@@ -218,7 +218,7 @@ def first_named_of(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def with_rest(named: list[Finding], total: int) -> list[Finding]:
-    """The findings that are named; the last one also means the rest of ``total`` equal faults."""
+    """The named findings; the last finding also counts the rest of ``total`` equal faults."""
     rest = total - sum(finding.count for finding in named)
     return [*named[:-1], replace(named[-1], count=named[-1].count + rest)] if rest else named
 
@@ -247,7 +247,7 @@ def entry(code: str) -> Mapping[str, Any]:
 
 @cache
 def wording_of(code: str, wording: str) -> tuple[str, str, str]:
-    """What is got, what is expected and what to do, as templates; "" for what it leaves to the caller.
+    """Found, expected and fix, as templates; "" for texts left to the caller.
 
     Raises LookupError if there is no such wording.
     """
@@ -312,7 +312,7 @@ def listed(values: Iterable[object], limit: int = 8, *, last: str = "or") -> str
 
 
 def _first_named(values: Sequence[object], limit: int = 60) -> str:
-    """The first three values in quotes, and how many more there are; ``limit``: characters of each.
+    """The first three values in quotes, and the number of further values; ``limit``: characters per value.
 
     >>> _first_named(["a", "b", "c", "d"])
     "'a', 'b', 'c' and 1 more"
@@ -323,7 +323,7 @@ def _first_named(values: Sequence[object], limit: int = 60) -> str:
 
 
 def did_you_mean(got: str, known: Iterable[str]) -> str:
-    """The sentence "Did you mean 'x'?" if a known name is close to what was got, otherwise an empty string."""
+    """The sentence "Did you mean 'x'?" if a known name is close to ``got``, otherwise an empty string."""
     by_folded = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(got[:200].casefold(), list(by_folded), n=1, cutoff=0.6)
     return f"Did you mean {quote(by_folded[close[0]])}?" if close else ""
@@ -339,23 +339,23 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """A share in percent; only a true one is "100 %", and only a true zero "0 %".
+    """A share in percent; only a true one is "100%", and only a true zero "0%".
 
     >>> percent(1.0), percent(0.9995), percent(0.99), percent(0.25), percent(0.004), percent(0.0), percent(None)
-    ('100 %', '> 99 %', '99 %', '25 %', '< 1 %', '0 %', '–')
+    ('100%', '> 99%', '99%', '25%', '< 1%', '0%', '–')
     >>> percent(1.0, 1), percent(0.9995, 1), percent(0.25, 1), percent(0.0004, 1)
-    ('100 %', '> 99.9 %', '25.0 %', '< 0.1 %')
+    ('100%', '> 99.9%', '25.0%', '< 0.1%')
     """
     if share is None or share in (0, 1):
-        return "–" if share is None else f"{100 * share:.0f} %"
+        return "–" if share is None else f"{100 * share:.0f}%"
     least = 0.1**digits
     if not least <= 100 * share <= 100 - least:
-        return f"> {100 - least:.{digits}f} %" if share > 0.5 else f"< {least:.{digits}f} %"
-    return f"{100 * share:.{digits}f} %"
+        return f"> {100 - least:.{digits}f}%" if share > 0.5 else f"< {least:.{digits}f}%"
+    return f"{100 * share:.{digits}f}%"
 
 
 def _join_places(places: Sequence[str]) -> str:
-    """Places in words; what is before the last comma is stated once.
+    """Places in words; a common part before the last comma is written once.
 
     >>> _join_places(["'a.xml', region 1", "'a.xml', region 2", "'b.xml', region 1"])
     "'a.xml', region 1, region 2, 'b.xml', region 1"
@@ -381,17 +381,17 @@ WORDS: dict[str, Callable[..., str]] = {
 
 
 class _Templates(Formatter):
-    """``str.format`` of data by name; a collection means the number of its members where a number is written.
+    """``str.format`` of data by name; a collection used as a number means its size.
 
     ``{name:quoted}``, ``{name:quoted 120}``     a value from a file, safe to print
     ``{known:listed}``, ``{known:listed 20}``    quoted names, with "or" before the last
     ``{twice:joined}``                           the same with "and"
-    ``{names:named}``                            the first three, and how many more there are
+    ``{names:named}``                            the first three, and the number of further names
     ``{known:first}``                            the first, in quotes
-    ``{known:closest {name}}``                   "Did you mean 'x'?", if one of them is close to the name
+    ``{known:closest {name}}``                   "Did you mean 'x'?", if a known name is close to the name
     ``{count:nucleus has/nuclei have}``          the first for 1, otherwise the second
     ``{names:if , among {names:listed}|}``       the text before the bar if there are any, otherwise the text after it
-    ``{folders:if the image|the case}``          the same for somebody who compares folders, and for all others
+    ``{folders:if the image|the case}``          the first text in comparisons of folders, otherwise the second
 
     >>> render("{count:,} {count:nucleus/nuclei}{names:if  of {names:joined}|}", {"count": 1, "names": ["a", "b"]})
     "1 nucleus of 'a' and 'b'"
@@ -415,7 +415,7 @@ class _Templates(Formatter):
 
 
 def render(template: str, data: Mapping[str, Any], *, folders: bool = False) -> str:
-    """Return a template with the data that it names, for somebody who compares folders or for all others.
+    """Return a template filled with its data, for comparisons of folders or for challenges.
 
     Raises KeyError for data that are lacking.
     """
@@ -428,10 +428,10 @@ def render(template: str, data: Mapping[str, Any], *, folders: bool = False) -> 
 
 @dataclass(frozen=True, slots=True)
 class _CodePage:
-    """What is explained about a code: what it means, why it matters, what to do, and how the line looks.
+    """The explanation of a code: meaning, reason, remedy, and an example line.
 
-    part      the heading under which the code is in lists
-    severity  what it means for the run, in words
+    part      the heading of the code in lists
+    severity  its effect on the run, in words
     """
 
     title: str

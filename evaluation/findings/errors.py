@@ -31,7 +31,7 @@ class EvaluationError(Exception):
 
 
 class InputFault(EvaluationError):
-    """A file cannot be used, with a finding at least. Raised by readers, which do not know on whose side it is."""
+    """A file cannot be used, with at least one finding. Raised by readers, which do not know the side of the file."""
 
     def __init__(self, *findings: Finding) -> None:
         if not findings:
@@ -61,7 +61,7 @@ class SubmissionRejected(EvaluationError):
 
 
 class ConversionRefused(EvaluationError):
-    """A file cannot be converted: it is at fault, or the other format has no place for its content."""
+    """A file cannot be converted: it is invalid, or the other format cannot contain its content."""
 
     exit_code = 1
     intro = "Cannot convert:"
@@ -90,7 +90,7 @@ class ReferenceBroken(ChallengeBroken):
 
 
 class ResultsNotWritten(EvaluationError):
-    """The results have no place: the disk is full, or the platform's folder cannot be written to. ``why``: in words."""
+    """Results cannot be written: the disk is full, or the folder of the platform is not writable. ``why``: in words."""
 
     def __init__(self, why: str, *findings: Finding) -> None:
         super().__init__(*findings)
@@ -115,7 +115,7 @@ def faults_as(kind: type[EvaluationError]) -> Iterator[None]:
 
 
 class NoRoomBeside(MemoryError):
-    """A file needs more memory than there is next to other work: what it belongs to is done once more, alone."""
+    """A file needs more memory than is free: its case is processed again, alone."""
 
 
 # --- names that participants must not read ----------------------------------------------------------------------------
@@ -194,7 +194,7 @@ class _Redactor:
         return "".join([*pieces, text[done:]])
 
     def without_remains(self, text: str) -> str:
-        """The text without the beginnings and ends of names beside "…"."""
+        """The text without the remains of names around "…"."""
         first, *others = text.split("…")
         parts = [first]
         for part in others:

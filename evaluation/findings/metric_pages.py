@@ -1,8 +1,8 @@
 """The words of the metrics: what ``evaluation explain PATH`` prints, and docs/metrics.md.
 
-They are in pages/, one file per family with one section per page, and are read on demand. A section has what the
-docstring of the formula does not say, a worked example that a test scores, and the sources. What a record declares is
-written from the record.
+They are in pages/, one file per family with one section per page, and are read on demand. A section adds to the
+docstring of the formula: a worked example that a test scores, and the sources. Properties in a record are written from
+the record.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def pages_of(family: str) -> list[str]:
 
 
 def page_of(name: str) -> str | None:
-    """The page of a metric by its name or by a path of metrics.json, with or without aggregation; None if none has it.
+    """The page of a metric by name or path of metrics.json, with or without aggregation; None if unknown.
 
     >>> page_of("panoptic.per_class.Lymphocyte.pq.group_mean"), page_of("thresholds.f1_iou50_95"), page_of("pq")
     ('panoptic.per_class.pq', 'thresholds.f1_range', None)
@@ -64,7 +64,7 @@ def page_of(name: str) -> str | None:
 
 
 def general_path(keys: Sequence[str]) -> tuple[str, ...]:
-    """A path with placeholders for what a challenge chooses, without matching rule and aggregation."""
+    """A path with placeholders for choices of the challenge, without matching rule and aggregation."""
     keys = list(keys[2:] if keys[0] == "alternatives" else keys)
     if keys and keys[-1] in (*AGGREGATIONS, *OF_STRATA, WORST_GROUP):
         keys.pop()
@@ -92,11 +92,12 @@ def _general_thresholds(match: re.Match[str]) -> str:
 class _PageSection:
     """The words of a page, and its worked example.
 
-    words       what it is, instead of the docstring of its formula; where a page has several metrics, before theirs
+    words       its definition, instead of the docstring of its formula; before the docstrings if a page has several
+                metrics
     picture     the reference on the left and the prediction on the right, an empty line before the next image; every
-                letter is a nucleus, small ones lymphocytes, capitals tumor cells
+                letter is a nucleus, lower case a lymphocyte, upper case a tumor cell
     confidence  of the predicted nuclei, by their letters
-    by_hand     how the number comes about
+    by_hand     calculation of the number
     path, gives where the number is in metrics.json, and the number, six decimals
     sources     names in sources.md
     """
@@ -123,7 +124,7 @@ def page_text(file: str) -> str:
 
 @cache
 def words_of(family: str) -> tuple[str, str, Mapping[str, _PageSection]]:
-    """The title of a family, what all of its pages say, and the section of each page."""
+    """The title of a family, the introduction to its pages, and the section of each page."""
     head, *sections = page_text(family).split("\n## ")
     title, _, text = head.removeprefix(f"# {family}: ").partition("\n\n")
     pages = (section.partition("\n") for section in sections)
@@ -157,7 +158,7 @@ def sources() -> Mapping[str, str]:
 
 
 def docstring(metric: Metric) -> str:
-    """What the formula of a metric states of itself; of a formula that is handed to another, what both say."""
+    """The docstring of the formula of a metric; for a formula passed to a formula, both docstrings."""
     function: Any = metric.evaluate
     parts: list[Any] = []
     while isinstance(function, partial):
@@ -190,7 +191,7 @@ def terminal_page(page: str) -> str:
 
 
 def terminal_index() -> str:
-    """The pages with the first sentence of each, family by family; the end of ``evaluation explain``."""
+    """The pages with their first sentences, by family; the end of ``evaluation explain``."""
     width = max(map(len, metrics_by_page())) + 2
     return "\n\n".join(
         "\n".join([f"Metrics: {family}", *_summaries(pages_of(family), width)]) for family in METRIC_FAMILIES
@@ -204,9 +205,9 @@ def _summaries(pages: Sequence[str], width: int = 0) -> list[str]:
 
 
 def word_text(word: str) -> str:
-    """What a word of the field means, whatever its case: a family, metrics, or readings; empty if nothing.
+    """The meaning of a word of the field, in any case: a family, metrics, or readings; empty if unknown.
 
-    A word of one metric gives its page; of several, a line for each, and what papers mean by it.
+    A word for one metric gives its page; for several metrics a line per metric, and its meanings in papers.
     """
     family = next((name for name in METRIC_FAMILIES if plain_word(name) == plain_word(word)), None)
     pages, rows = pages_of(family) if family else pages_of_word(word), readings_of(word)
@@ -240,7 +241,7 @@ def anchor(heading: str) -> str:
 
 
 def definitions(page: str, without: Container[str] = ()) -> str:
-    """Return the paths of a page and the definition of each, but for definitions that are given elsewhere."""
+    """Return the paths of a page and their definitions, except for definitions on other pages."""
     words, metrics = section(page).words, metrics_by_page()[page]
     paths: dict[str, list[str]] = {}
     for metric in metrics:
@@ -258,7 +259,7 @@ def definition(metric: Metric) -> str:
 
 
 def summary(page: str) -> str:
-    """The first sentence, of the first two paragraphs where the first is a formula only."""
+    """The first sentence, from the first two paragraphs if the first is only a formula."""
     text = section(page).words or docstring(metrics_by_page()[page][0])
     paragraphs = text.split("\n\n")[: 2 if page.startswith("thresholds.") else 1]
     sentences = [re.match(r".*?\.(?=\s|$)", " ".join(paragraph.split())) for paragraph in paragraphs]
@@ -278,12 +279,12 @@ def example_text(page: str) -> str:
 
 
 def properties(metrics: Sequence[Metric]) -> Mapping[str, str]:
-    """What the records of a page declare."""
+    """Properties declared by the records of a page."""
     first = metrics[0]
     same = [f"`{'.'.join(metric.path)}`" for metric in metrics if metric.symmetric]
     swap = "changes nothing" if len(same) == len(metrics) else "changes it"
     if 0 < len(same) < len(metrics):
-        swap = f"changes nothing in {', '.join(same)}, but changes the others"
+        swap = f"changes nothing in {', '.join(same)}, but changes the other metrics"
     return {
         "range": f"{bound(first.lowest)} to {first.limit or bound(first.highest)}",
         "better": BETTER[first.better],
@@ -299,9 +300,9 @@ def properties(metrics: Sequence[Metric]) -> Mapping[str, str]:
 
 
 def _value_text(value: str | float | None) -> str:
-    """Return in words what a metric is if there is nothing to compare."""
+    """Describe the value of a metric if there is nothing to compare."""
     if value is None:
-        return "what the formula gives"
+        return "given by the formula"
     return f"undefined: `{value}`" if value in UNDEFINED_REASONS else str(value)
 
 
@@ -313,7 +314,7 @@ def bound(value: float | str | None) -> str:
 
 
 def _cost_of_missing(metric: Metric) -> str:
-    """What a missing case costs, in words."""
+    """The cost of a missing case, in words."""
     scored = "is scored as if nothing had been found in it"
     if metric.worst is None and not metric.limit:
         return f"{scored}; there is no worst value to penalise"

@@ -69,12 +69,12 @@ OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "cla
 DATASET = "dataset"  # the path of the array in an HDF5 file or a Zarr store
 _SCALE = "scale"  # what coordinates are multiplied by, such as 4 for um that are 0.25 of a pixel
 LOOKED_AT_FILES, LOOKED_AT_BYTES = 10_000, 1 << 30  # of a rejected submission that is looked at again
-WITH_CHALLENGE = "Give --challenge, whose cases.csv names the images and their sizes."
+WITH_CHALLENGE = "Add --challenge: its cases.csv lists the images and their sizes."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Encoded:
-    """The files of a case by what goes behind its name, and how many nuclei they hold.
+    """The files of a case by suffix, and their number of nuclei.
 
     nuclei, left   how many were read, and how many of them are in the files
     """
@@ -87,9 +87,9 @@ class _Encoded:
 
 @dataclass(frozen=True, slots=True)
 class _Conversion:
-    """The files that were written, warnings about what is not in them, and the numbers of the classes in class maps.
+    """The written files, warnings about omitted content, and the numbers of classes in class maps.
 
-    replaced  those of the files that were there before
+    replaced  written files that existed before
     """
 
     files: tuple[Path, ...]
@@ -102,10 +102,10 @@ class _Conversion:
 class _Writer:
     """How nuclei are written.
 
-    origin       where whole coordinates are in what is written
-    overlap      who keeps pixels of several nuclei, in formats where one can have them
+    origin       of integer coordinates in the output
+    overlap      which nucleus keeps shared pixels, in formats without overlaps
     rules        by which the nuclei are read
-    class_names  ignore classes (-1, -2, …) are behind the ``scored`` ones
+    class_names  ignore classes (-1, -2, …) follow the ``scored`` classes
     """
 
     target: Target
@@ -117,7 +117,7 @@ class _Writer:
     scored: int
 
     def encode(self, case: Case, parts: Sequence[Part], annotations: Annotations, where: str) -> _Encoded:
-        """The files of a case, of whose ``annotations`` the ``parts`` are in its image.
+        """The files of a case; ``parts``: the ``annotations`` inside its image.
 
         where  what loses probabilities, for messages
 
@@ -190,10 +190,10 @@ class _Writer:
 def _write_all(
     folder: Path, encoded: Iterable[tuple[str, _Encoded]], names: Sequence[str], sources: set[Path], where: str
 ) -> _Conversion:
-    """Write the files of all cases, whose names are before them, into a folder, or none.
+    """Write the files of all cases, with their names, into a folder; all or nothing.
 
-    sources  files that are converted, and so not overwritten
-    where    what is converted, for messages
+    sources  converted files, which are never overwritten
+    where    the source, for messages
 
     Raises ConversionRefused if no nucleus is left, WrongUsage for files that cannot be written.
     """
@@ -219,7 +219,7 @@ def _write_all(
 
 
 def _class_numbers(names: Sequence[str]) -> dict[str, int]:
-    """Number the classes in a class map: by their names if all of these are numbers, otherwise by their place.
+    """Number the classes in a class map: by name if all names are numbers, otherwise by order.
 
     >>> _class_numbers(["tumour", "stroma"]), _class_numbers(["4", "2"])
     ({'tumour': 1, 'stroma': 2}, {'4': 4, '2': 2})
@@ -230,7 +230,7 @@ def _class_numbers(names: Sequence[str]) -> dict[str, int]:
 
 
 def _lost_numbers(parts: Sequence[Part], target: Target, where: str) -> list[Finding]:
-    """Warn of probabilities for which the written format has no place."""
+    """Warn of probabilities that the written format cannot contain."""
     lost = []
     for key, words, targets in (
         ("probability", "the probabilities", DRAWN),
@@ -258,7 +258,7 @@ def convert_challenge(
 ) -> _Conversion:
     """Write every case of a submission, or of the reference (``source`` None), in another format.
 
-    Raises ConversionRefused with all faults of what is read, or has no place in the other format.
+    Raises ConversionRefused with all faults of the source, and content that the other format cannot contain.
     """
     challenge = Challenge.load(folder)
     rules, side = (challenge.reference, "reference") if source is None else (challenge.submission, "submission")
@@ -335,15 +335,14 @@ def convert_file(
     origin: OriginRule = "pixel_corner",
     overlap: model.OverlapRule | None = None,
 ) -> _Conversion:
-    """Convert one file that contains one case. Classes keep their names; without ``class_names`` those of the file
-    count.
+    """Convert one file that contains one case. Classes keep their names; without ``class_names`` all classes of the
+    file count.
 
-    format   the format of ``source``; None: what ``detect_format`` finds
-    options  keys of its rules; what is not given is: exact vertices, outlines without pixels dropped, px, outlines
+    format   the format of ``source``; None: from ``detect_format``
+    options  keys of its rules; defaults: exact vertices, outlines without pixels dropped, px, outlines
     size_yx  needed for formats that do not show the size of their image when nuclei become pixels
 
-    Raises WrongUsage for what is unknown, ConversionRefused for faults of the file, or if none of its nuclei
-    is left.
+    Raises WrongUsage for unknown options, ConversionRefused for faults of the file, or if no nuclei remain.
     """
     options, original = dict(options or {}), source
     hints = {"other-case": WITH_CHALLENGE, "overlap-in-label-map": "The option is --overlap."}
@@ -408,7 +407,7 @@ def convert_file(
 
 
 def _scaled(part: Part, scale: object) -> Part:
-    """Return outlines or points whose coordinates are multiplied. Raises WrongUsage."""
+    """Return outlines or points with scaled coordinates. Raises WrongUsage."""
     got, expected = quote(scale), "a number above 0"
     if isinstance(scale, int | float) and 0 < scale < COORDINATE_LIMIT:
         if isinstance(part, Outlines | model.Points):
@@ -419,7 +418,7 @@ def _scaled(part: Part, scale: object) -> Part:
 
 @contextmanager
 def _refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
-    """Raise the faults of a file as ConversionRefused, with what can be done by its code."""
+    """Raise the faults of a file as ConversionRefused, with a remedy by code."""
     try:
         yield
     except (InputFault, SubmissionRejected) as refusal:
@@ -432,7 +431,7 @@ def _refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
 
 
 def _tells_class_probabilities(source: Path, format: str) -> bool:
-    """Return whether the text of a file has probabilities of classes, which cannot be read if no class is named."""
+    """Return whether the text of a file has probabilities of classes, which cannot be read without class names."""
     if (word := PROBABILITY_WORDS.get(format)) is None:
         return False
     tail = b""
@@ -445,7 +444,7 @@ def _tells_class_probabilities(source: Path, format: str) -> bool:
 
 
 def _classes_in_npz(stream: BinaryIO, request: Request, case: Case) -> npt.NDArray[Any] | None:
-    """The classes in an .npz file that has an array of them next to that of the ids. Raises InputFault."""
+    """The classes in an .npz file with an array of classes next to the ids. Raises InputFault."""
     stream.seek(0)
     if suffix_of(request.name) != ".npz":
         return None
@@ -461,7 +460,7 @@ def _classes_in_npz(stream: BinaryIO, request: Request, case: Case) -> npt.NDArr
 def class_table(rules: FormatRules, names: list[str]) -> ClassTable:
     """Create the table of names and numbers of classes in a file: ``class_values``, otherwise 1 (YOLO: 0) is the first.
 
-    Without ``names`` those that are met are added to them.
+    Without ``names``, names in the file are added to them.
     """
     if not names:
         return looked.met_classes(rules, names)
@@ -478,8 +477,8 @@ def _rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
     if name not in FORMATS:
         raise WrongUsage(fault("unknown-format", "--from", name=name, known=FORMATS))
     if (key := next((key for key in OF_CHALLENGES if key in options), None)) is not None:
-        got, expected = "given for a single file, where it says nothing", "a key that says how a file is read"
-        fix = "Leave it out, or give --challenge."
+        got, expected = "given for a single file, where it has no effect", "a key that defines how a file is read"
+        fix = "Remove it, or add --challenge."
         raise WrongUsage(fault("invalid-rule", f"--set {key}=", got=got, expected=expected, fix=fix))
     files = source.name if FORMATS[name].file_holds == "all cases" else "{case}"
     try:
@@ -535,8 +534,8 @@ def parse_size(size: str | None) -> tuple[int, int] | None:
 def with_other_format(findings: Sequence[Finding], submission: Path, format: str) -> list[Finding]:
     """Findings about a rejected submission: if its files have another format than the challenge's, it is reported.
 
-    What was found, and the call that makes the wanted format of a file, are behind the first error and those of its
-    code; instead of the pattern if no file was found.
+    The detected format and the command that converts a file follow the first error and all errors of its code; they
+    replace the pattern if no file was found.
     """
     if not is_soon_looked_at(submission):
         return list(findings)
@@ -549,7 +548,7 @@ def with_other_format(findings: Sequence[Finding], submission: Path, format: str
         return list(findings)
     case = next(iter(source.cases.values()))
     name, images = case.files[0].name, counted(len(source.cases), "image")
-    words = f"It holds {images} as {source.format}; expected: {format}."
+    words = f"It contains {images} as {source.format}; expected: {format}."
     if (target := TARGET_OF_FORMAT.get(format)) is not None:
         size = ["--size", "HEIGHTxWIDTH"] if target in PAINTED and case.size_yx is None else []
         words = f"{words} {convert_call(submission, name, '--to', target, *size)}".rstrip()

@@ -1,7 +1,7 @@
-"""The demo: a made challenge like MoNuSAC 2020, and three made teams, each is good at one skill.
+"""The demo: a synthetic challenge like MoNuSAC 2020, and three teams that are good at one skill.
 
-Their panoptic quality is nearly the same, although their mistakes are clearly different. The files are shipped with
-the program, and scored like any others.
+Their panoptic quality is nearly the same, although their mistakes differ clearly. The files are shipped with the
+program, and scored like any other files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from evaluation.scoring.workers import Progress
 
 DEMO = Path(__file__).with_name("demo.zip")  # made by benchmarks/demo_files.py
 TEAMS = ("outliner", "finder", "namer")  # good at segmentation, at detection, at classification
-TITLE = "Three teams, one made challenge: means over four patients"
+TITLE = "Three teams in a synthetic challenge: means over four patients"
 
 SHOWN_SKILLS = {
     "best and worst at detection": "detection.f1",
@@ -32,7 +32,7 @@ SHOWN_SKILLS = {
 
 @dataclass(frozen=True, slots=True)
 class DemoPaths:
-    """Where the demo was written: the folder of the challenge, and that of each team's submission by its name."""
+    """Paths of the demo: the folder of the challenge, and the submission folder of each team by name."""
 
     challenge: Path
     submissions: dict[str, Path]
@@ -45,7 +45,7 @@ def write_demo(folder: Path) -> DemoPaths:
     ``submissions/<team>/``  ``<patient>/<case>/<class>/1.mat``, a file for each class that the team found
 
     Unclear nuclei are not in the reference; they are in an Ambiguous region, and teams may find them all the same.
-    Files of that name are replaced, others stay. Raises OSError if the folder cannot be written.
+    Files with the same name are replaced. Raises OSError if the folder cannot be written.
     """
     with zipfile.ZipFile(DEMO) as packed:
         packed.extractall(folder)
@@ -53,7 +53,7 @@ def write_demo(folder: Path) -> DemoPaths:
 
 
 def is_demo(challenge_folder: Path) -> bool:
-    """Return whether a folder contains the made challenge: its rules and its list of cases, to the letter."""
+    """Return whether a folder contains exactly the rules and the list of cases of the demo."""
     with zipfile.ZipFile(DEMO) as packed:
         files = {challenge_folder / name: packed.read(f"challenge/{name}") for name in (CHALLENGE_FILE, CASES_FILE)}
     return all(path.is_file() and path.read_bytes() == content for path, content in files.items())
@@ -68,7 +68,7 @@ class _DemoOutcome:
     folder: Path | None
 
     def lines(self) -> list[str]:
-        """Return in words what the table shows; every statement is computed from its numbers."""
+        """Describe the table; every statement is computed from its numbers."""
 
         def means(path: str) -> dict[str, float]:
             family, name = path.split(".")
@@ -88,11 +88,11 @@ class _DemoOutcome:
         ]
 
     def closing_lines(self) -> list[str]:
-        """Return below the leaderboard what was ranked, and where the files are."""
+        """Return lines below the leaderboard about the ranked scores and the files."""
         lines = [
             "Ranked by F1, by the F1 of classes (false negatives count as wrong), and by the outlines of the better "
-            "half of each patient's nuclei. Leaving out a found nucleus lowers F1. It lowers the second score if its "
-            "class was right, and the third if it was among the better half."
+            "half of each patient's nuclei. Omitting a true positive lowers F1, the second score (if its class was "
+            "right), and the third (if it was in the better half)."
         ]
         if self.folder is not None:
             files = "challenge/, submissions/, results/<team>/ with metrics.json, leaderboard.json and leaderboard.csv"

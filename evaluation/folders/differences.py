@@ -1,6 +1,6 @@
 """How models differ in the main scores that a comparison shows: facts, without a ranking.
 
-Each model is next to the best one of a score. The test is that of the preset ``recommended``: signs of whole images
+Each model is compared with the best model of a score. The test comes from the preset ``recommended``: signs of images
 (or patients) flipped, corrected for all pairs of models and all of these scores.
 """
 
@@ -45,11 +45,11 @@ FIELDS = (
 class ModelDifference:
     """A model next to the best one in a score, over the images or patients in which both have a value.
 
-    difference  mean of the model less that of the best
+    difference  mean of the model minus the mean of the best
     low, high   its 95% interval, of all pairs and scores together; None: too few units
     p_value     of flipped signs, corrected for all pairs and scores; None: too few units for the test
-    ahead       in how many of the ``units`` the model is ahead, equal values half
-    decided_by  what the difference rests on, if it turns round without that; ""
+    ahead       number of the ``units`` in which the model is ahead; ties count half
+    decided_by  the images that decide the sign of the difference, or ""
     """
 
     score: str
@@ -124,7 +124,7 @@ def _has(result: Result, path: str) -> bool:
 
 
 def _of_groups(result: Result, path: str) -> Float64:
-    """The values of a score in each patient as they enter its mean; NaN where the model does not have the score."""
+    """The values of a score in each patient as they enter its mean; NaN if the model does not have the score."""
     if not _has(result, path):
         return np.full(len(groups_of(result.challenge)), np.nan)
     (column,) = plan_columns(result.challenge, as_columns([f"{path}.group_mean"]))
@@ -143,8 +143,7 @@ def of_images(result: Result, path: str) -> Float64:
 
 
 def _what_decides(result: Result, best: Result, path: str, model: str, *, higher: bool) -> str:
-    """Return without which images the model would be ahead: those in which it predicts nothing, otherwise a single
-    one."""
+    """Return images without which the model would be ahead: images without predictions, or a single image."""
     own, other = of_images(result, path), of_images(best, path)
     known = ~np.isnan(own) & ~np.isnan(other)
     cases, rule = ordered_cases(result.challenge), next(iter(result.scores))
@@ -193,7 +192,7 @@ def differences_table(differences: Sequence[ModelDifference], unit: str) -> Tabl
             ]
         )
     note = (
-        f"Difference: mean over {unit}, with its 95 % interval, of all pairs and scores together. p: signs of whole "
+        f"Difference: mean over {unit}, with its 95% interval, of all pairs and scores together. p: signs of whole "
         f"{unit} flipped, corrected for all pairs and scores; from 6 on."
     )
     titles = ["score", "model", "best", "difference to the best", "p", f"{unit} ahead", "decided by"]

@@ -1,6 +1,6 @@
 """The rules of an algorithm phase, found in a predictions.json: sockets, input, format, and the names of cases.
 
-The file is that of a result page, or of a starter kit, whose inputs all have one made name.
+The file comes from a result page, or from a starter kit with one placeholder name for all inputs.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class _FoundPhase:
     """An algorithm phase as its jobs show it.
 
     table    of ``[submission]``
-    names    of the inputs, in the order of the file; none if they are made ones
-    lines    what was found, in words
-    classes  that the outputs next to the list name
+    names    of the inputs, in the order of the file; empty for placeholders
+    lines    description of the findings
+    classes  named by the outputs next to the list
     """
 
     table: Mapping[str, Any]
@@ -89,12 +89,12 @@ def find_phase(
     table |= {"input": inputs[0] if len(inputs) == 1 else inputs, "case_key": key, "case_names": "hidden"}
     lines = [
         f"Algorithm phase {where}: {counted(len(jobs), 'job')}; nuclei are in the output {quote(socket)} ({kind}), "
-        f"cases are named by the input {listed(inputs, last='and')}: case_key = {quote(key)}."
+        f"case names come from the input {listed(inputs, last='and')}: case_key = {quote(key)}."
     ]
     if others := [slug for slug in outputs if not _fits(socket, slug)]:
         lines.append(f"Outputs that are not read: {listed(others, 20, last='and')}.")
     if are_made:
-        lines.append(f"Its inputs have made names: names of images that end with {GUESSED_SUFFIX} are assumed.")
+        lines.append(f"Its input names are placeholders; image names that end with {GUESSED_SUFFIX} are assumed.")
     else:
         keys = {key.replace("{case}", case) for case in cases}
         lines += [f"{len(keys & set(names))} of {len(names)} inputs are cases of the reference."] if cases else []
@@ -172,7 +172,7 @@ def _name_of_input(job: Mapping[str, Any], slugs: Sequence[str]) -> str:
 
 
 def _case_key(names: Sequence[str], cases: Iterable[str]) -> str:
-    """Find the pattern by which the names of inputs are built from those of cases.
+    """Find the pattern that builds input names from case names.
 
     >>> _case_key(["roi_004.tif", "roi_005.tif"], ["roi_004"]), _case_key(["a.tif"], []), _case_key([], ["a"])
     ('{case}.tif', '{case}.tif', '{case}.tif')
@@ -191,7 +191,7 @@ def _case_key(names: Sequence[str], cases: Iterable[str]) -> str:
 
 
 def ending_of_files(jobs_file: Path, cases: Sequence[str]) -> str:
-    """Return what the files of all cases have behind the names of the inputs, such as "_nuclei"; "" for nothing."""
+    """Return the common suffix of the files after the names of the inputs, such as "_nuclei", or ""."""
     with faults_as(WrongUsage), jobs_file.open("rb") as stream:
         jobs = read_jobs(stream, where=quote(str(jobs_file), 200), limits=LimitRules())
     inputs = _inputs_that_name(jobs)

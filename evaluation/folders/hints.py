@@ -95,7 +95,7 @@ class TriedImage:
 class _Undoing:
     """A change of a prediction: x and y are swapped, then scaled (below 0: mirrored) and moved, px.
 
-    ``words`` show what was done, ``question`` what the mistake may be. What is mirrored stays inside its image.
+    ``words`` describe the change, ``question`` the likely mistake. Mirrored nuclei stay inside their image.
     """
 
     words: str
@@ -265,9 +265,9 @@ def _what_would_fit(images: Sequence[TriedImage]) -> str:
 
 
 def _best_of(tried: Attempts, images: Sequence[TriedImage]) -> tuple[float, str, str]:
-    """Return the share of the nuclei that match under the best attempt, what was done, and what the mistake may be.
+    """Return the share of matched nuclei under the best attempt, the change, and the likely mistake.
 
-    The best is that under which the most nuclei match, of those with as many the one under which they fit best.
+    The best attempt has the most matches; among equal numbers, the best fit.
     """
     shares = [(share(images, made), _mean_fit(images, made), done, question) for done, question, made in tried]
     matched, _, done, question = max(shares, key=lambda attempt: attempt[:2])
@@ -282,9 +282,9 @@ def _fits(images: Sequence[TriedImage]) -> Attempts:
         yield "transposed", "height and width are swapped. Transpose the labels.", swapped
     gaps = [np.subtract(image.shape_yx, own.shape).tolist() for image, own in zip(images, labels, strict=True)]
     places = {
-        "laid with its upper left corner on that of the reference": [(0, 0) for _ in gaps],
-        "laid on the middle of the reference": [(y // 2, x // 2) for y, x in gaps],
-        "laid with its lower right corner on that of the reference": [(y, x) for y, x in gaps],
+        "aligned with the upper left corner of the reference": [(0, 0) for _ in gaps],
+        "centred on the reference": [(y // 2, x // 2) for y, x in gaps],
+        "aligned with the lower right corner of the reference": [(y, x) for y, x in gaps],
     }
     if shift := _likely_shift(images):
         places[_words_of_shift(shift)] = [(int(shift[1]), int(shift[0]))] * len(gaps)
@@ -333,11 +333,11 @@ def attempts(images: Sequence[TriedImage]) -> Attempts:
 def _numbered_regions(images: Sequence[TriedImage], *, outlines: bool) -> tuple[str, str, list[Instances]]:
     """Create a nucleus of each connected region."""
     labels = max(len(image.prediction()) for image in images)
-    question = "do ids start again in each tile, or stand for tracks? Number the nuclei anew."
+    question = "do ids restart in each tile, or are they tracks? Number the nuclei uniquely."
     if any(end_in_8_bits(image.prediction().source_id.tolist()) for image in images):
         question = "were ids stored in 8 bits, which end at 255? Save 16 or 32 bits."
     if outlines:
-        question = "is an outline of several parts several nuclei? Write one for each nucleus."
+        question = "are the parts of an outline separate nuclei? Write one outline for each nucleus."
     elif labels <= CLASSES_AT_MOST:
         question = "are the labels classes, not nuclei? Number each nucleus, for example with scipy.ndimage.label."
     made = [instances_from_labels(regions(painted(image.prediction())), class_id=1) for image in images]
@@ -447,7 +447,7 @@ def _words_of_shift(shift_xy: tuple[float, float]) -> str:
 
 
 def painted(instances: Instances) -> npt.NDArray[np.int32]:
-    """Paint instances into a label map (H, W); where they overlap the later one stays."""
+    """Paint instances into a label map (H, W); the later nucleus keeps shared pixels."""
     labels = np.zeros(instances.shape_yx[0] * instances.shape_yx[1], np.int32)
     lengths = instances.run_stop - instances.run_start
     labels[expand(instances.run_start, instances.run_stop)] = np.repeat(instances.run_instance + 1, lengths)
@@ -455,7 +455,7 @@ def painted(instances: Instances) -> npt.NDArray[np.int32]:
 
 
 def regions(labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return each connected region of a label (by 4 neighbours) a label of its own."""
+    """Give each connected region of a label (by 4 neighbours) a new label."""
     from skimage.measure import label  # slow to import, and few need it
 
     return np.asarray(label(labels, connectivity=1), np.int32)

@@ -44,17 +44,17 @@ TOLD = ("shape", "tool")  # keys that the content of a file decides
 PIXELS_LOOKED_AT, IMAGES_LOOKED_AT = 50_000_000, 300  # of all images together: more would take minutes
 EXTRA_COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
     "spacing_um": "the size of a pixel in um",
-    "index": "the position of the case, from 0, in arrays that hold all cases",
+    "index": "the index of the case, from 0, in arrays of all cases",
     "offset_x": "the left edge of the image in its slide, px",
     "offset_y": "the upper edge of the image in its slide, px",
     "stratum": "what patients belong to, such as the tissue, the organ or the centre",
-    "area_mm2": "the annotated area in mm2; where it is empty that of the image counts",
+    "area_mm2": "the annotated area in mm2; if empty, the area of the image",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class _ListedCase:
-    """A row of cases.csv. ``size_yx`` is None if nothing shows it; ``index`` is that in arrays of all cases."""
+    """A row of cases.csv. ``size_yx`` is None if unknown; ``index`` is the index in arrays of all cases."""
 
     name: str
     group: str
@@ -65,16 +65,15 @@ class _ListedCase:
 def initialise_challenge(
     folder: Path, *, preset: str, name: str | None = None, sample: Path | None = None
 ) -> list[str]:
-    """Write challenge.toml (the preset, and what differs from it) and cases.csv into a folder; what was done, in lines.
+    """Write challenge.toml (the preset, and changes to it) and cases.csv into a folder; return a report in lines.
 
-    What differs is what is found, if ``reference/`` contains files in another form than the preset's, or a sample of a
-    submission is given: files as participants hand them in, or a predictions.json of an algorithm phase.
+    Changes come from ``reference/``, if its files differ from the preset, and from a sample submission: files as
+    participants submit them, or a predictions.json of an algorithm phase.
 
-    The content of the reference already becomes cases. Their sizes come from the reference itself where it tells, as
-    label images do, or from the header of an image next to it (SVS, TIFF, PNG) that is called like the file or
-    the case; otherwise they are how far the nuclei reach, with a warning. cases.csv has the columns that the
-    rules need; what is unknown is left empty. Existing files are never overwritten: raises WrongUsage. Raises
-    ChallengeBroken for files that cannot be read, and for names that cases cannot have.
+    Files of the reference become cases. Their sizes come from label images, or from the header of an image next to the
+    reference (SVS, TIFF, PNG) named like the file or the case; otherwise from the outermost nucleus, with a warning.
+    cases.csv has the columns that the rules need; unknown values are left empty. Existing files are never overwritten:
+    raises WrongUsage. Raises ChallengeBroken for files that cannot be read, and for names that cases cannot have.
     """
     preset_text(preset)  # raises WrongUsage for an unknown one
     for file in (CHALLENGE_FILE, CASES_FILE):
@@ -113,7 +112,7 @@ def initialise_challenge(
     pattern, columns = challenge.reference.files, _needed_columns(challenge, cases)
     (folder / pattern.partition("{")[0].rpartition("/")[0]).mkdir(parents=True, exist_ok=True)
     heading = [
-        f"Made by 'evaluation init': the rules of the preset '{preset}', and what differs from it.",
+        f"Made by 'evaluation init': changes to the preset '{preset}'.",
         f"All rules of the preset, with comments: 'evaluation explain presets {preset}', docs/presets.md#{preset}.",
     ]
     write_atomically(folder / CHALLENGE_FILE, challenges.challenge_text(heading, document))
@@ -126,31 +125,31 @@ def initialise_challenge(
         names = ", ".join(map(quote, reaching[:3]))
         what = counted(len(reaching), "reference file")
         lines.append(
-            f"No image beside {what} ({names}): height and width in {CASES_FILE} are how far the nuclei reach. "
-            "Images are usually larger: correct them, in px."
+            f"No image next to {what} ({names}): height and width in {CASES_FILE} end with the outermost nucleus. "
+            "Images are usually larger: correct the sizes, in px."
         )
     if without_size := [case.name for case in cases if case.size_yx is None]:
         is_own = "{case}" in pattern
-        what = f"{'No image beside' if is_own else 'No size for'} {len(without_size)} "
+        what = f"{'No image next to' if is_own else 'No size for'} {len(without_size)} "
         what += f"{'reference file' if is_own else 'image'}{'s' * (len(without_size) > 1)}"
         names = ", ".join(map(quote, without_size[:3]))
-        todo = f"their height and width are left open in {CASES_FILE}; fill them in, in px."
+        todo = f"fill in their height and width in {CASES_FILE}, in px."
         lines.append(f"{what} ({names}): {todo}")
     if not cases:
         lines.append(f"Next: put the reference files at {pattern} and list the cases in {CASES_FILE}.")
     unknown = [column for column in columns if column != "index" or not cases]
     lines += [f"Fill in the column {column} of {CASES_FILE}: {EXTRA_COLUMNS[column]}." for column in unknown]
     if has_pixels:
-        lines.append("Then: 'evaluation rasterise' shows what the overlap rules do to your reference.")
+        lines.append("Then: 'evaluation rasterise' shows how the overlap rule changes your reference.")
     return lines + render_findings([*findings, *gameable_ranking(challenge)])
 
 
 def _take_jobs(
     jobs_file: Path, challenge: Challenge, cases: Sequence[_ListedCase], document: dict[str, Any]
 ) -> tuple[tuple[_ListedCase, ...], list[str]]:
-    """Write what the jobs of an algorithm phase show into ``document``; returns the cases, and what was found in words.
+    """Write rules from the jobs of an algorithm phase into ``document``; return the cases, and a report in lines.
 
-    Without a reference the cases are those that the jobs name.
+    Without a reference, the jobs define the cases.
     """
     if ending := ending_of_files(jobs_file, [case.name for case in cases]):
         pattern = challenge.reference.files.replace("{case}", f"{{case}}{ending}")
@@ -166,7 +165,7 @@ def _take_jobs(
         spellings = [spelling for rules in challenge.classes for spelling in (rules.name, *rules.aliases)]
         document["classes"] = [{"name": NAMELESS, "aliases": list(dict.fromkeys(["", *spellings]))}]
         document |= challenges.ONE_CLASS
-        lines.append("A label image tells no classes: all nuclei are of one class.")
+        lines.append("Label images contain no classes, so all nuclei have one class.")
     named = () if cases else tuple(_ListedCase(name, name, None) for name in sorted(set(found.cases())))
     return (*cases, *named), lines
 
@@ -177,23 +176,23 @@ def _without_ending(case: _ListedCase, ending: str) -> _ListedCase:
 
 
 def _suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[_ListedCase]) -> list[str]:
-    """Write the radius that ``sensitivity`` advises for nuclei of this size into challenge.toml; what was done, or why
-    not, in words."""
+    """Write the radius that ``sensitivity`` advises for nuclei of this size into challenge.toml; return a report, or
+    the reason."""
     pixels = [math.prod(case.size_yx) if case.size_yx else 0 for case in cases]
     why = ""
     if not all(pixels):
-        why = "not all sizes of images are known"
+        why = "some image sizes are unknown"
     elif _needed_columns(challenge, cases):
         why = f"{CASES_FILE} is to be filled in first"
     elif sum(pixels) > PIXELS_LOOKED_AT or len(pixels) > IMAGES_LOOKED_AT:
         why = f"'init' looks at up to {IMAGES_LOOKED_AT} images of {PIXELS_LOOKED_AT:,} px in all"
     if why:
-        return [f"Whether the matching rules suit the sizes of your nuclei 'evaluation sensitivity' says ({why})."]
+        return [f"Run 'evaluation sensitivity' to check that the matching rules suit your nuclei ({why})."]
     try:
         radius = study_sensitivity(folder)["advised_radius_px"]
         _, prepared = rasterise_reference(folder)
     except (EvaluationError, InputFault):
-        return ["Whether the matching rules suit the sizes is not known: the reference cannot be scored as it is."]
+        return ["The matching rules were not checked against the nuclei: the reference cannot be scored as it is."]
     told = render_findings(reference_findings(prepared))
     first, *others = challenge.matching.rules
     near = next((rule for rule in others if rule.rule == "centroid_closest_first"), None)
@@ -217,7 +216,7 @@ def _suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[_ListedCa
 def refresh_cases(folder: Path) -> list[str]:
     """Look into the reference again: cases that are new are added to cases.csv, and open sizes filled in.
 
-    The content of the file stays, also the rows of cases that are not in the reference. Gives what was done, in words.
+    The content of the file stays, also the rows of cases that are not in the reference. Returns a report in lines.
     Raises ChallengeBroken.
     """
     challenge = Challenge.build(read_rules(folder / CHALLENGE_FILE))
@@ -270,16 +269,16 @@ def _needed_columns(challenge: Challenge, cases: Iterable[_ListedCase]) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """What the reference holds, and the sample of a submission, if there is one; which classes are scored."""
+    """Content of the reference and of a sample submission, and the scored classes."""
 
     reference: Source
     sample: Source | None
     plan: ClassPlan
 
     def tables(self, expected: Challenge, preset: str, *, is_in_place: bool) -> dict[str, Any]:
-        """The tables of challenge.toml that differ from the preset, whose rules are ``expected``. Raises WrongUsage.
+        """The tables of challenge.toml that differ from the ``expected`` rules of the preset. Raises WrongUsage.
 
-        is_in_place  the files are where the preset expects them: if they have its form, only their classes differ
+        is_in_place  the files are where the preset expects them: if they have its format, only their classes differ
         """
         tables = _tables_of(self.reference, self.sample or self.reference, self.plan.classes, preset)
         if is_in_place and not self.reference.has_pictures and _has_form(expected, self.reference):
@@ -320,7 +319,7 @@ def _look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_pl
 
 
 def _foreign_classes(named: Iterable[str], challenge: Challenge) -> list[str]:
-    """Say which classes of a sample submission are not those of the reference."""
+    """Report classes of a sample submission that the reference lacks."""
     foreign = [name for name in named if name != NAMELESS and name.casefold() not in challenge.class_ids()]
     if not foreign:
         return []
@@ -397,7 +396,7 @@ def _pattern_of(side: Source, before: str, *, of_classes: bool = False) -> str:
         of_folders = {_pattern_of_file(file, has_groups=True) for file in in_folders}
         patterns = of_folders if len(of_folders) == 1 else patterns
     if len(patterns) > 1:
-        got = f"files in places that no one pattern describes, such as {' and '.join(map(quote, sorted(patterns)[:2]))}"
+        got = f"files that do not follow one pattern, such as {' and '.join(map(quote, sorted(patterns)[:2]))}"
         raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), wording="several-places", got=got))
     return before + patterns.pop()
 
@@ -459,7 +458,7 @@ def _fitting_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, M
 
 
 def _own_cases(challenge: Challenge, folder: Path) -> Iterator[_ListedCase]:
-    """The cases of a reference that has a file, or one for each class, for each of them."""
+    """The cases of a reference with one file, or one file per class, for each case."""
     files: dict[str, list[tuple[Path, Mapping[str, str]]]] = {}
     for path, fields in _fitting_files(challenge, folder):
         files.setdefault(fields["case"], []).append((path, fields))
@@ -476,8 +475,7 @@ def _own_cases(challenge: Challenge, folder: Path) -> Iterator[_ListedCase]:
 
 
 def _size_of(path: Path, case: str, request: Request) -> Size | None:
-    """Height and width of an image next to a reference file, otherwise what the file itself shows. Raises
-    InputFault."""
+    """Height and width of an image next to a reference file, otherwise from the file itself. Raises InputFault."""
     beside = size_beside(path, case, Path(path.name.removesuffix(".gz")).stem)
     if beside is not None:
         return beside
@@ -486,7 +484,7 @@ def _size_of(path: Path, case: str, request: Request) -> Size | None:
 
 
 def _shared_cases(challenge: Challenge, folder: Path) -> Iterator[_ListedCase]:
-    """List the cases in files that contain all cases, by name or by place."""
+    """List the cases in files that contain all cases, by name or by index."""
     key = challenge.reference.case_key
     case_of = {} if isinstance(key, str) else {name: {"case": case} for case, name in key.items()}
     read_key = compile_pattern(key if isinstance(key, str) else "{case}", {})

@@ -1,7 +1,7 @@
-"""What a folder, a ZIP or a file holds: format, cases, groups, sizes and classes, found by the readers themselves.
+"""Contents of a folder, a ZIP or a file: format, cases, groups, sizes and classes, found by the readers.
 
-``look`` goes through the files of a side in this order: what each is (``_recognise``), what images among them hold
-besides one plane of labels (``unfold``), which format most of them have, and what its reader states of each of those.
+``look`` goes through the files of a side in this order: the type of each file (``_recognise``), contents of images
+besides one plane of labels (``unfold``), the most common format, and its reader's findings about each of these files.
 Each decision is a sign with its reason, which notes and ``compare --explain`` print.
 """
 
@@ -84,7 +84,7 @@ CENTRES = ("aperio_xml", "hovernet", "cellvit")  # formats and tools whose whole
 UNKNOWN_YX = (1 << 20, 1 << 20)  # size of images whose size does not matter
 NESTED = 0.8  # share of the outlines of a class that lie inside those of another one
 SOME = 3  # images of a side whose pixels are looked at
-UNKNOWN = "of no format that is known"
+UNKNOWN = "unknown format"
 OF_REGIONS = re.compile("_(tissue|tissues|regions?|rois?|compartments?)$")
 IN_NOTES = ("yolo_txt", "points_csv")  # formats that a .txt file is read in
 
@@ -99,13 +99,13 @@ def look(
     leave_out: Sequence[str] = (),
     known: Collection[str] = (),
 ) -> Source:
-    """Find out what a folder, a ZIP or a file holds; a ZIP is unpacked into the workspace, an empty folder.
+    """Inspect a folder, a ZIP or a file; a ZIP is unpacked into the workspace, an empty folder.
 
     skip_tables   tables of ids and classes are not read
-    imports       files of formats that are no formats of challenges are imported, too
-    sizes         of the images of the other side, as far as they are known
-    leave_out     names of classes whose annotations are no nuclei
-    known         names of classes that are compared, as far as they are reported: paths may name them
+    imports       files in formats that challenges do not use are imported, too
+    sizes         of the images of the other side, if available
+    leave_out     names of classes that are not nuclei
+    known         names of compared classes, if available: paths may name them
 
     Raises WrongUsage with the fault if there is nothing in it that can be read.
     """
@@ -171,7 +171,7 @@ def _regions_among(files: Sequence[SourceFile]) -> dict[str, str]:
     stems = {one.name: bare_parts(one.name)[-1].casefold() for one in files}
     nuclei = {stem.removesuffix("_nuclei") for stem in stems.values() if stem.endswith("_nuclei")}
     regions = [name for name, stem in stems.items() if OF_REGIONS.search(stem) and OF_REGIONS.sub("", stem) in nuclei]
-    return dict.fromkeys(regions, "regions of the tissue, beside which the nuclei lie")
+    return dict.fromkeys(regions, "regions of tissue; nuclei are in other files")
 
 
 def _without_mask_endings(source: Source) -> Source:
@@ -190,7 +190,7 @@ def _without_mask_endings(source: Source) -> Source:
 
 
 def _add_to_side(files: Files, name: str, path: Path, *, imports: bool) -> None:
-    """Put a file among those that are read, or among those that are omitted with what it is; notes are passed over."""
+    """Sort a file into read or ignored files, with its type; notes are skipped."""
     is_note, import_kind = NOTE.fullmatch(PurePosixPath(name).name), kind_of(path)
     if import_kind and not imports:
         files.left_out.append((name, f"{READERS[import_kind][0]}, {CONVERT} label_tiff or geojson"))
@@ -219,7 +219,7 @@ def _add_to_side(files: Files, name: str, path: Path, *, imports: bool) -> None:
 def look_at_file(
     path: Path, workspace: Path, *, format: str | None = None, dataset: str | None = None, plane: object = None
 ) -> SourceFile:
-    """The image of a single file, as ``look`` sees it; what is put together of several planes is in the workspace.
+    """The image of a single file, as ``look`` reads it; images from several planes are in the workspace.
 
     format   its format, if known
     dataset  the path of the array in an HDF5 file or a Zarr store
@@ -259,7 +259,7 @@ def _of_no_format(path: Path, what: str) -> WrongUsage:
 
 
 def _recognise(name: str, path: Path) -> SourceFile | str:
-    """Recognise the format of a file and the suffix of its content; say in words what it is if it contains no nuclei.
+    """Detect the format of a file and the suffix of its content; describe files without nuclei.
 
     Raises InputFault.
     """
@@ -283,15 +283,14 @@ def _recognised(name: str, path: Path) -> SourceFile | str:
             return SourceFile(name, path, detected, SUFFIX_OF_FORMAT.get(detected.format, ".json"))
         suffix = sides.image_suffix(path)
         if _is_zip_of_others(path, suffix):
-            return "a ZIP, which is not opened: name that one, or unpack it"
+            return "a ZIP, which is not opened: pass this ZIP, or unpack it"
         return SourceFile(name, path, Detected(COLOURED) if _is_coloured(path, suffix) else detected, suffix)
     except OSError as error:
         return (error.strerror or "not readable").lower()
 
 
 def _is_zip_of_others(path: Path, suffix: str) -> bool:
-    """Return whether a file is a ZIP, by its name too, without arrays of NumPy. Of a damaged one that is reported
-    later."""
+    """Return whether a file is a ZIP, by content or name, except arrays of NumPy. Damage is reported later."""
     name = path.name.lower()
     if suffix != ".npz" or not name.endswith(".zip") or name.endswith(".zarr.zip"):
         return False
@@ -348,7 +347,7 @@ def _nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsa
 
 
 def _explained(path: Path, files: Files) -> list[str]:
-    """Return in lines what the files of a side were taken for, and by which sign."""
+    """Return lines on the detected types of files, and the signs of detection."""
     alike: dict[tuple[str, str], list[str]] = {}
     for one in files.read:
         alike.setdefault((f"read as {one.detected.format}", one.detected.sign), []).append(one.name)
@@ -366,9 +365,9 @@ def _explained(path: Path, files: Files) -> list[str]:
 def _tables_beside(
     reading: _Reading, chosen: Sequence[SourceFile], named: Mapping[str, Path], files: Files, *, skip_tables: bool
 ) -> tuple[dict[tuple[str, ...], Path], list[Finding]]:
-    """Find the tables of ids and classes beside label images, and report which are omitted.
+    """Find the tables of ids and classes next to label images, and report ignored tables.
 
-    All images must have a table that can be read, or none has. Those that are used are read into ``reading``.
+    Tables are used only if all images have a readable table. They are read into ``reading``.
     """
     images = {bare_parts(one.name): one for one in chosen}
     is_asked = reading.format == "label_image"
@@ -379,7 +378,7 @@ def _tables_beside(
     if first_map:
         but = f", but class maps such as {quote(first_map, 120)} go before tables"
     elif without:
-        but = f", but {quote(without, 120)} has none beside it"
+        but = f", but {quote(without, 120)} has no table next to it"
     left_out: dict[str, list[str]] = {}
     for name, what in files.left_out:
         if what == COLOURED and bare_parts(name) in images:  # the image of a case
@@ -422,13 +421,13 @@ def _is_class_table(path: Path) -> bool:
 class _Reading:
     """Files of one format that are read one after the other.
 
-    keys      of its rules; what the files tell is added
-    known     names of classes that are compared, as far as they are reported
-    notes     what is not sure about the paths of the files, in sentences
-    classes   names of classes in the order in which they are met
-    numbers   the numbers that mean them in the files, by name
-    held      how many outlines of a class are inside those of another, by the ids of both
-    of_class  how many outlines each class has, by its id
+    keys      of its rules, completed from the files
+    known     names of compared classes, if available
+    notes     uncertainties about the paths of the files, in sentences
+    classes   names of classes in order of appearance
+    numbers   their numbers in the files, by name
+    held      number of outlines of a class inside outlines of another class, by the ids of both
+    of_class  number of outlines per class, by its id
     """
 
     path: Path
@@ -451,7 +450,7 @@ class _Reading:
         if shared is not None:
             return shared
         if holds == "all cases" or (self.format == "pannuke_masks" and len(files) > 1 and self.has_many(files[0])):
-            got = f"{len(files)} files, such as {quote(files[0].name, 80)}, each of which may hold many images"
+            got = f"{len(files)} files, such as {quote(files[0].name, 80)}, each with any number of images"
             got += f" ({self.format})"
             raise refused("nothing-to-compare", shown, got=got)
         by_case: dict[str, list[SourceFile]] = {}
@@ -477,7 +476,7 @@ class _Reading:
         return self.source_of(cases)
 
     def nested(self) -> list[Finding]:
-        """Warn of a class whose outlines are inside those of another, as nuclei do in cells."""
+        """Warn of a class with outlines inside outlines of another class, like nuclei in cells."""
         return [
             fault(
                 "nested-classes", quote(self.path.name), number=number, outlines=self.of_class[inner],
@@ -509,7 +508,7 @@ class _Reading:
         return Source(self.path, self.format, self.suffix, self.keys, cases, named, self.numbers, **more)
 
     def request(self, file: SourceFile, files: str = "{case}") -> Request:
-        """How to read a file; classes that it names are added to those that were met, unless its path shows it."""
+        """How to read a file; its classes are added to the known classes, unless its path contains the class."""
         keys = {"format": self.format, "files": files, **self.keys}
         if self.format in sides.ARRAY_FORMATS:  # their numbers are not known before they are read
             keys["class_values"] = {"any": 1}
@@ -548,7 +547,7 @@ class _Reading:
         return size_yx, _extent_of(annotations)
 
     def look_for_regions(self, annotations: Annotations) -> None:
-        """Leave regions of the tissue out, if outlines of a case contain more than five others."""
+        """Ignore tissue regions, if outlines of a case contain more than five nuclei."""
         outlines = [part for part in annotations.parts if isinstance(part, Outlines)]
         for part in outlines if len(self.classes) > 1 else ():
             holder = holders_of_outlines(part)
@@ -658,7 +657,7 @@ def _is_box(box: object) -> bool:
 
 
 def usual_keys(format: str, keys: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys of a format, with the usual values of those that are not given."""
+    """Keys of a format, with default values."""
     is_centre = format in CENTRES or keys.get("tool") in CENTRES
     values = {**usual, "origin": "pixel_centre" if is_centre else "pixel_corner"}
     not_own = ("vertices", "vanished") if keys.get("shape") == "point" else ()

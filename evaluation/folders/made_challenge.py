@@ -614,7 +614,7 @@ def _rules_in_a_sentence(
     elif number < FEWEST_GROUPS:
         means = f"means over {unit}, no intervals, since {number} {unit.split()[-1]} are too few"
     else:
-        means = f"means over {unit}, with 95 % intervals from {FEWEST_NUCLEI} nuclei on"
+        means = f"means over {unit}, with 95% intervals from {FEWEST_NUCLEI} nuclei on"
     return f"Rules: preset '{RECOMMENDED}': {matched}; {means}."
 
 

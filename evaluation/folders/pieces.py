@@ -1,4 +1,4 @@
-"""What images hold besides one plane of labels: pictures, masks of single nuclei, several images, volumes.
+"""Images other than one plane of labels: pictures, masks of single nuclei, several images, volumes.
 
 A side is gone through before its format is chosen. Each decision is a sign with its reason, which notes and
 ``compare --explain`` print; nothing is decided by a suffix.
@@ -43,46 +43,46 @@ NUMBER_OF_NUCLEUS = re.compile(
     r"[ _.-]*(?:mask|nucleus|nuclei|nuc|cell|object|obj|instance|inst|id|label)?s?[ _.-]*(?:[0-9]+|[0-9a-f]{16,})$",
     re.IGNORECASE,
 )
-EACH_A_MASK = "masks, one for each nucleus"
+EACH_A_MASK = "one mask per nucleus"
 VOLUMES = "three-dimensional labels are not scored"
-VOLUME = f"a volume of {{planes}} planes, whose labels go on from plane to plane; {VOLUMES}"
+VOLUME = f"a volume of {{planes}} planes with labels that continue from plane to plane; {VOLUMES}"
 OF_PLANES = "Write a file for each plane, on both sides, to compare the planes as images."
 COLOURED = "a picture in colour"
 FEW_COLOURS = 1 << 16
 OF_IDS = "If each colour is a nucleus, and black the background:"
 PLANE = "plane"  # the key of ``convert`` that chooses it
 OF_CLASSES = (
-    "Its colours come back in many places, as those of classes do. Write ids, a number for each nucleus; maps of "
-    "classes are read in a challenge, see 'colour_map' in docs/formats.md."
+    "Each colour occurs in many regions, like the colours of classes. Write ids, one number per nucleus. Challenges "
+    "can read class maps: see 'colour_map' in docs/formats.md."
 )
 FRACTIONS = "an array of numbers that are not whole, as probabilities are: write labels, a number for each nucleus"
 TWO_KINDS = "labels of two kinds in two channels, as InstanSeg's and Mesmer's of nuclei and cells"
-OF_TWO = "Compare one of them, such as channel {channel}, whose labels are smaller:"
+OF_TWO = "Compare one channel, such as channel {channel} with the smaller labels:"
 COLOURS = "colours"  # of ``plane_of``: each colour is a nucleus
 EQUAL_CHANNELS = "the same values in all channels, read as one"
 THUMBNAILS = {"thumbs", "thumb", "thumbnails", "thumbnail", "previews", "preview"}
-PATCH = "a picture in colour with a channel of ids behind it, as HoVer-Net's patches"
+PATCH = "a colour picture with an extra channel of ids, as in HoVer-Net's patches"
 SOFT = (
     "a mask or labels with interpolated or compressed edges, as resizing and JPEG leave them: threshold a mask at "
     "half, resize labels by nearest neighbour"
 )
 FLAT = 0.6  # share of the pixels of such images that equal their right neighbours,
 NEAR, MOSTLY = 0.07, 0.9  # or the share of their values that lie near the lowest or the highest one
-GREY_PICTURE = "a picture, since its values change from pixel to pixel as those of labels do not"
+GREY_PICTURE = "a picture: unlike labels, its values change from pixel to pixel"
 
 
 @dataclass(slots=True)
 class Files:
-    """The files of a side, while it is found out what they hold.
+    """The files of a side during inspection.
 
-    read          those that have a format; what is built from several of them, or of a part of one, is in the workspace
-    left_out      names of those that are not read, and what they are; ``pictures`` are those that are next to labels
-    coloured      images with several samples for each pixel; those with equal ones are labels
-    blank         empty ones, which YOLO writes where it finds nothing
-    forms         what files were before they were imported or put together
-    not_imported  the faults of those that could not be
-    notes         what was put together, in sentences
-    is_stack      images of an array have numbers for names
+    read          files with a known format; combined or split files are in the workspace
+    left_out      names and types of ignored files; ``pictures``: images next to labels
+    coloured      images with several samples per pixel; equal samples are labels
+    blank         empty files, which YOLO writes for images without nuclei
+    forms         original formats of imported or combined files
+    not_imported  faults of failed imports
+    notes         combined files, in sentences
+    is_stack      images of an array have numbers as names
     """
 
     workspace: Path
@@ -102,8 +102,8 @@ def unfold(
 ) -> None:
     """Look into the images among the files of a side.
 
-    sizes         of the images of the other side, as far as known
-    name_classes  whether the paths of images name classes; then none is the mask of a nucleus of a larger whole
+    sizes         of the images of the other side, if available
+    name_classes  whether the paths of images name classes; then no image is the mask of a single nucleus
     """
     folder = Path(tempfile.mkdtemp(dir=files.workspace))
     images = [file for file in files.read if _may_be_images(file)]
@@ -131,8 +131,8 @@ def unfold(
 
 
 def _are_two_kinds(array: Array, axis: int) -> bool:
-    """Return whether the two channels along an axis are labels of two kinds, and not ids and their classes: where
-    nuclei are differs by more than a tenth. Of two planes alone the smaller nuclei must be in the larger ones.
+    """Return whether two channels are labels of two kinds, not ids and classes: the nuclei differ in more than a tenth
+    of their pixels. Without further channels, the smaller nuclei must be inside the larger nuclei.
     """
     if array.shape[axis] != 2 or not _are_whole(array) or _is_picture(array.take(0, axis)):
         return False
@@ -150,7 +150,7 @@ def _one_channel(one: SourceFile, plane: Array, files: Files, folder: Path) -> S
 
 
 def _equal_channels(files: Files, folder: Path) -> list[SourceFile]:
-    """The images in colour whose colours are all grey, as label images; the rest are omitted.
+    """Colour images with only grey pixels, as label images; other images are ignored.
 
     Of names in a folder that differ in numbers only the first few decide whether all are looked at.
     """
@@ -177,7 +177,7 @@ def _grey_plane(array: Array | None) -> Array | None:
 
 
 def _forms_of(images: Iterable[SourceFile]) -> list[list[SourceFile]]:
-    """Group images whose names, with the folders, differ in numbers only."""
+    """Group images with paths that differ only in numbers."""
     forms: dict[str, list[SourceFile]] = {}
     for one in images:
         forms.setdefault(re.sub("[0-9]+", "0", _stem_of(one)), []).append(one)
@@ -222,7 +222,7 @@ def _yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str, as_colou
 def _look_at_pixels(
     stream: BinaryIO, suffix: str, where: str, as_colours: bool = True
 ) -> tuple[tuple[int, ...], Callable[[], Array]]:
-    """The axes of an image file by its header, and what reads it; of a TIFF file all pages and stacks of ImageJ."""
+    """The axes of an image file from its header, and its reader; for TIFF all pages and ImageJ stacks."""
     if suffix != ".tif":
         options = {"as_colours": as_colours} if suffix == ".png" else {}
         pixels = peek(stream, suffix, where, LimitRules().bytes_per_file, **options)
@@ -243,8 +243,7 @@ def _look_at_pixels(
 
 
 def _has_planes(one: SourceFile) -> bool:
-    """Return whether an image file has more axes than two that are longer than 1. PNG files in colour are none of
-    these."""
+    """Return whether an image file has more than two axes longer than 1; false for PNG files in colour."""
     if one.suffix == ".png":
         return False
     try:
@@ -277,7 +276,7 @@ def _is_picture(array: Array | None) -> bool:
 
 
 def remedy(one: SourceFile, why: str, side: Path) -> str | None:
-    """What to do about an image that is no label image, if it can be told. ``side``: the path that was compared."""
+    """A remedy for an image that is not a label image, if there is one. ``side``: the compared path."""
     if VOLUMES in why:
         return OF_PLANES
     if why == TWO_KINDS and (array := pixels_of(one)) is not None:
@@ -362,7 +361,7 @@ def _by_values(images: Sequence[SourceFile]) -> dict[str, str]:
 
 
 def _picture_words(array: Array | None) -> str:
-    """Return what an image is whose values are no labels."""
+    """Describe an image without labels."""
     if array is None or array.ndim != 2:
         return GREY_PICTURE
     low, high = float(array.min()), float(array.max())
@@ -373,7 +372,7 @@ def _picture_words(array: Array | None) -> str:
 
 
 def _beside_masks(images: Sequence[SourceFile]) -> dict[str, str]:
-    """Pictures by their partners: "a" beside "a_cp_masks", "a_img" beside "a_masks"."""
+    """Pictures by their partners: "a" next to "a_cp_masks", "a_img" next to "a_masks"."""
     by_image: dict[tuple[str, ...], list[SourceFile]] = {}
     for one in images:
         *folders, stem = bare_parts(one.name)
@@ -386,14 +385,14 @@ def _beside_masks(images: Sequence[SourceFile]) -> dict[str, str]:
         masks = [one for one in of_image if sides.MASK_ENDING.search(bare_parts(one.name)[-1])]
         others = [one for one in of_image if one not in masks]
         if masks and others and _are_labels_of(others[:1], masks[:1]):
-            signs |= dict.fromkeys((one.name for one in masks), "a mask of all nuclei, beside which their labels lie")
+            signs |= dict.fromkeys((one.name for one in masks), "a mask of all nuclei, next to their labels")
         elif masks and others:
-            signs |= dict.fromkeys((one.name for one in others), "a picture, beside which its masks lie")
+            signs |= dict.fromkeys((one.name for one in others), "a picture, next to its masks")
     return signs
 
 
 def _are_labels_of(labels: Sequence[SourceFile], masks: Sequence[SourceFile]) -> bool:
-    """Return whether images are the labels of nuclei of which others are the masks: one value where any nucleus is."""
+    """Return whether images are labels, and the other images their masks: one value for all nuclei."""
     numbers = []
     for one, mask in zip(labels, masks, strict=True):
         of_labels, foreground = pixels_of(one), pixels_of(mask)
@@ -406,24 +405,24 @@ def _are_labels_of(labels: Sequence[SourceFile], masks: Sequence[SourceFile]) ->
 
 
 def thumbnails(images: Sequence[SourceFile]) -> dict[str, str]:
-    """Thumbnails by their folders, next to images that are in none."""
+    """Thumbnails by their folders, if other images are outside."""
     small = [one.name for one in images if THUMBNAILS & {part.casefold() for part in bare_parts(one.name)}]
-    return dict.fromkeys(small if len(small) < len(images) else [], "a thumbnail, as its folder or its name says")
+    return dict.fromkeys(small if len(small) < len(images) else [], "a thumbnail, judged by its folder or name")
 
 
 def _in_folders(images: Sequence[SourceFile]) -> dict[str, str]:
-    """Pictures by their folders: ``images`` beside ``masks``."""
+    """Pictures by their folders: ``images`` next to ``masks``."""
     folders = {one.name: [part.casefold() for part in bare_parts(one.name)[:-1]] for one in images}
     of_masks = [one.name for one in images if sides.MASK_FOLDERS & set(folders[one.name])]
     if not of_masks:
         return {}
     in_pictures = (name for name, parts in folders.items() if sides.PICTURE_FOLDERS & set(parts))
     pictures = [name for name in in_pictures if not sides.MASK_FOLDERS & set(folders[name])]
-    return dict.fromkeys(pictures, f"a picture, since the masks lie in another folder ({quote(of_masks[0], 80)})")
+    return dict.fromkeys(pictures, f"a picture: the masks are in another folder ({quote(of_masks[0], 80)})")
 
 
 def _foregrounds(images: Sequence[SourceFile]) -> dict[str, str]:
-    """Find masks of all nuclei that have labels of the same images in a folder beside: ``binary``, ``instances``."""
+    """Find masks of all nuclei with labels of the same images in a sibling folder: ``binary``, ``instances``."""
     around: dict[str, dict[str, dict[str, SourceFile]]] = {}
     for one in images:
         *folders, stem = bare_parts(one.name)
@@ -435,7 +434,7 @@ def _foregrounds(images: Sequence[SourceFile]) -> dict[str, str]:
             if masks.keys() <= labels.keys() and _are_labels_of(
                 *([files[stem] for stem in some] for files in (labels, masks))
             ):
-                why = f"a mask of all nuclei, whose labels are in {quote(labels[some[0]].name, 80)}"
+                why = f"a mask of all nuclei; their labels are in {quote(labels[some[0]].name, 80)}"
                 signs |= dict.fromkeys((one.name for one in masks.values()), why)
     return signs
 
@@ -444,7 +443,7 @@ def _foregrounds(images: Sequence[SourceFile]) -> dict[str, str]:
 
 
 def _unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size], *, alone: bool) -> None:
-    """Put what an image file with several planes contains among the files that were found, or why it is omitted."""
+    """Add the contents of an image file with several planes to the files, or the reason for ignoring it."""
     whole, has_channels = pixels_of(one), one.detected.format == "pannuke_masks"
     array: Array = np.empty(0) if whole is None else whole.reshape([side for side in whole.shape if side != 1])
     content: Any = None
@@ -467,13 +466,13 @@ def _unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size
     elif meaning == "masks":
         files.read.append(_write_masks(_stem_of(one), content != 0, folder))
         files.forms.add(EACH_A_MASK)
-        files.notes.append(f"{said} is read as {len(content)} masks of a nucleus each.")
+        files.notes.append(f"{said} is read as {len(content)} masks of single nuclei.")
     elif meaning == "classes":
         ids, classes = (
             _write_array(folder, _stem_of(one) + end, plane) for end, plane in zip(("", "_class"), content, strict=True)
         )
         files.read.append(SourceFile(one.name, ids, Detected("label_image", sign="ids and classes"), ".npy", classes))
-        files.notes.append(f"{said} has the ids of nuclei in one channel and their classes in another.")
+        files.notes.append(f"{said} has ids of nuclei in one channel and classes in a second channel.")
     else:
         for index, plane in enumerate(content):
             number = f"{index:0{len(str(len(content) - 1))}}"
@@ -487,10 +486,10 @@ def _unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size
 def meaning_of(
     array: Array, sizes: Collection[Size], *, equal_too: bool = False, has_channels: bool = False
 ) -> tuple[str, Any]:
-    """Return what an array of three axes holds, by the first sign that fits, and return it in that form.
+    """Return the meaning of an array of three axes, by the first fitting sign, and its content in that form.
 
-    "masks" (N, H, W) of one nucleus each; "labels" of equal planes; "classes", a pair of ids and classes; "channels" of
-    classes; "images", a list of labels; or "nothing" that is scored, with the reason.
+    "masks" (N, H, W) of single nuclei; "labels" of equal planes; "classes", a pair of ids and classes; "channels" of
+    classes; "images", a list of labels; or "nothing", with the reason.
 
     equal_too     planes that are all the same are one image, or a volume
     has_channels  it may be one image with a channel of ids for each class, as PanNuke's are
@@ -521,7 +520,7 @@ def meaning_of(
 
 
 def _with_one_suffix(images: list[SourceFile], files: Files, folder: Path) -> list[SourceFile]:
-    """The images, all of one suffix: if they have several, and each belongs to an image of its own, as arrays."""
+    """The images with one suffix; images with several suffixes, of different images, as arrays."""
     names = {sides.without_ending(_stem_of(one)) for one in images}
     suffixes = sorted({one.suffix for one in images})
     if len(suffixes) < 2 or len(names) < len(images) or any(one.classes for one in images):
@@ -575,8 +574,8 @@ def _size_across(array: Array, axis: int) -> Size:
 def _are_apart(planes: Iterable[Array | None], *, alone: bool = False) -> bool:
     """Return whether nearly each plane has one value and one region, and the regions are next to each other.
 
-    planes  (H, W) of one size; anything else is none that are apart
-    alone   there is but one plane, which may be empty
+    planes  (H, W) of one size; anything else is not separate masks
+    alone   there is only one plane, which may be empty
     """
     total: npt.NDArray[np.int32] | None = None
     regions: list[int] = []
@@ -628,7 +627,7 @@ def class_channel(array: Array) -> tuple[int, int] | None:
 
 
 def _is_volume(array: Array, *, equal_too: bool) -> bool:
-    """Return whether the labels of a plane are where they are in the plane before, as those of a volume do.
+    """Return whether the labels of a plane overlap the same labels in the previous plane, as in a volume.
 
     equal_too  planes that are all the same are a volume, too: pages of a file, but not images of an array
     """
@@ -663,7 +662,7 @@ def _join_masks(images: Sequence[SourceFile], files: Files, folder: Path) -> lis
         files.forms.add(EACH_A_MASK)
         first = max(groups, key=lambda name: len(groups[name]))
         files.notes.append(
-            f"{len(images):,} files with the mask of a nucleus each are read as {counted(len(groups), 'image')}: "
+            f"{len(images):,} files with masks of single nuclei are read as {counted(len(groups), 'image')}: "
             f"{quote(groups[first][0].name, 80)} is of {quote(first)}."
         )
         return joined

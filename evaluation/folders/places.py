@@ -29,7 +29,7 @@ _KINDS = {"nucleus", "nuclear", "cell", "cellular", "whole cell", "cytoplasm", "
 
 
 class _Split(NamedTuple):
-    """The words of a path without those of its class, and the class; "" if it has none."""
+    """The words of a path without its class, and the class or ""."""
 
     case: _Words
     of_class: str
@@ -59,7 +59,7 @@ _LAYOUTS: Mapping[str, Callable[[_Words], _Split]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """Files with the images, groups and classes that their paths name, and what is not sure about it, in sentences."""
+    """Files with the images, groups and classes in their paths, and uncertainties, in sentences."""
 
     files: Sequence[SourceFile]
     notes: Sequence[str] = ()
@@ -121,10 +121,10 @@ def name_classes(files: Sequence[SourceFile], known: Collection[str]) -> bool:
 
 
 def _with_classes(files: Sequence[SourceFile], known: Collection[str]) -> tuple[Mapping[str, _Split], tuple[str, ...]]:
-    """The image and the class of each file by its name; nothing if the paths name no classes. And what is not sure.
+    """The image and class of each file by name, or nothing if the paths name no classes; and uncertainties.
 
     The paths name classes if these are compared (``known``), if they are words for nuclei, or if the nuclei of
-    different files of an image do not share pixels, as those of unrelated images do by chance.
+    different files of an image do not share pixels, unlike nuclei of unrelated images.
     """
     told = {name.casefold() for name in known}
     possible: dict[str, dict[str, _Split]] = {}
@@ -160,8 +160,7 @@ def _with_classes(files: Sequence[SourceFile], known: Collection[str]) -> tuple[
 
 
 def _are_classes(split: Iterable[_Split]) -> bool:
-    """Return whether names may be those of classes: words, and not what people call kinds of files and parts of data
-    sets."""
+    """Return whether names may be class names: words, except names for kinds of files and parts of data sets."""
     names = {one.of_class for one in split}
     return all(map(_CLASS.fullmatch, names)) and not any(
         sides.ENDING.search(f"_{name}") or name.casefold() in sides.PARTS_OF_SETS | _KINDS for name in names
@@ -198,7 +197,7 @@ def _shares_pixels(files: Sequence[SourceFile], split: Mapping[str, _Split]) -> 
 
 
 def join_classes(side: Source, of_class: Mapping[str, str], workspace: Path) -> Source | None:
-    """The label images of a side with one for each image and class, by the class that each of theirs is compared as.
+    """The label images of a side with one file per image and class, by the compared class.
 
     A pixel that several have belongs to the first, which is stated. None if there are no label images of one size.
     """
@@ -222,7 +221,7 @@ def join_classes(side: Source, of_class: Mapping[str, str], workspace: Path) -> 
 
 
 def _joined_labels(files: Sequence[SourceFile], *, are_masks: bool) -> tuple[npt.NDArray[np.int64], int] | None:
-    """Several label images as one, with numbers of their own, and how many pixels they share; None for others."""
+    """Several label images as one with unique labels, and the number of shared pixels; None for other files."""
     planes = [pixels_of(file, as_colours=False) for file in files if file.detected.format == "label_image"]
     arrays = [one for one in planes if one is not None and one.ndim == 2 and one.dtype.kind in "biu" and one.size]
     if len(arrays) < len(files) or len({one.shape for one in arrays}) > 1 or min(int(one.min()) for one in arrays) < 0:

@@ -1,4 +1,4 @@
-"""What a path holds: its files, cases and classes, what names tell of them, and which names belong together."""
+"""Contents of a path: files, cases and classes, meanings of names, and pairs of names."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class SourceFile:
     """A file that has a format.
 
     name       below the folder, for messages
-    detected   its format, and the sign by which it is known
-    suffix     that its content has
-    classes    a second file, with the class of every pixel (an image) or of every id (a table), None for neither
+    detected   its format, and the sign of detection
+    suffix     of its content
+    classes    a second file, with the class of every pixel (an image) or of every id (a table), or None
     case       the name of its case, from its path
     group      of the case, "" if the path has none
-    of_class   the class whose nuclei it has, "" for all
+    of_class   the class of its nuclei, "" for all classes
     """
 
     name: str
@@ -94,7 +94,7 @@ class SourceFile:
 
     @property
     def class_ending(self) -> str:
-        """What the name of the file of classes has behind the case."""
+        """The suffix of the name of the class file after the case."""
         return CLASS_TABLE if self.class_key == "class_table" else f"_class{self.suffix}"
 
 
@@ -102,11 +102,11 @@ class SourceFile:
 class SourceCase:
     """A case of a source.
 
-    size_yx    of its image, None if no file shows it
-    index      its place in an array of all cases
-    extent_yx  how far its nuclei reach
+    size_yx    of its image, None if unknown
+    index      its index in an array of all cases
+    extent_yx  extent of its nuclei
     image_id   the id of its image in a COCO file
-    called     what a file of all cases calls it, in full
+    called     its full name in a file of all cases
     """
 
     files: tuple[SourceFile, ...]
@@ -120,20 +120,20 @@ class SourceCase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """What a path holds.
+    """Contents of a path.
 
-    keys      of the rules of its format, as far as they are known
-    cases     by the name that the files give them
-    classes   names of the classes in the files, in the order in which they are met; none if the files tell none
-    numbers   the numbers that mean classes in the files, by name
-    findings  what was not read
-    imports   what its files were before they were imported, in words
-    notes     what was put together of its files, in sentences
-    signs     what its files were taken for, and why, in lines
-    has_pictures  pictures lay among its files, which are omitted
-    is_stack  its images are planes of an array, with numbers for names
-    categories  names of classes by their ids in a COCO file, under which results name them
-    others      files of another format, which are omitted, by the last part of their names without endings
+    keys      of the rules of its format, if available
+    cases     by their names in the files
+    classes   names of the classes in the files, in order of appearance; empty without classes
+    numbers   the numbers of classes in the files, by name
+    findings  about unread files
+    imports   original formats of imported files, in words
+    notes     about combined files, in sentences
+    signs     detected types of its files and the reasons, in lines
+    has_pictures  whether pictures among its files were ignored
+    is_stack  its images are planes of an array, with numbers as names
+    categories  names of classes by their ids in a COCO file, as used in results
+    others      ignored files of another format, by the last part of their names without endings
     """
 
     path: Path
@@ -158,7 +158,7 @@ class Source:
 
     @property
     def class_file(self) -> SourceFile | None:
-        """The first file whose classes another has."""
+        """The first file with classes in a second file."""
         return next((file for file in self.files() if file.classes and not file.of_class), None)
 
     @property
@@ -183,7 +183,7 @@ def placed_in(path: Path, findings: Iterable[Finding]) -> list[Finding]:
 
 
 def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
-    """All files of a folder or a ZIP with their names in it, or the file itself; hidden ones are omitted.
+    """All files of a folder or a ZIP with their names in it, or the file itself, without hidden files.
 
     Zarr stores that are folders are packed into the workspace, each as one file.
     """
@@ -250,7 +250,7 @@ _budget = _Budget()
 
 
 def begin_budget() -> None:
-    """Begin to count the processor time of a side, and what its images allow."""
+    """Start the budget of processor time of a side, which grows with its images."""
     _budget.pixels.clear()
     forget_seconds(_LOOKED_AT)
 
@@ -263,7 +263,7 @@ def decode_one(
     name    of the file, for messages
     pixels  for which memory and time are allowed
 
-    All files of a side share a budget of processor time, as those of a submission do: what was decoded counts as
+    All files of a side share a budget of processor time, like the files of a submission: decoded content counts as
     images, texts by their length. Raises InputFault, and WrongUsage ("too-slow") if earlier files used up the budget.
     """
     if seconds_of(_LOOKED_AT) > (allowed := seconds_of_images(_budget.pixels)):
@@ -314,7 +314,7 @@ def convert_call(side: Path, name: str, *options: str) -> str:
 
 
 def pack(files: SubmissionFiles, parts: Iterable[str], top: str, workspace: Path) -> Path:
-    """A Zarr store, whose parts are below ``top``, as a ZIP in the workspace. Raises InputFault, OSError."""
+    """A Zarr store below ``top``, as a ZIP in the workspace. Raises InputFault, OSError."""
     target = Path(tempfile.mkdtemp(dir=workspace)) / "store.zarr.zip"
     with zipfile.ZipFile(target, "w") as archive:
         for part in parts:
@@ -325,8 +325,7 @@ def pack(files: SubmissionFiles, parts: Iterable[str], top: str, workspace: Path
 
 
 def images_of_jobs(files: Mapping[str, Path]) -> dict[str, str]:
-    """The image that each folder of a download from the platform belongs to, as predictions.json tells; otherwise
-    nothing.
+    """The image of each folder of a download from the platform, by predictions.json; otherwise nothing.
 
     Raises InputFault for a list of jobs that cannot be read.
     """
@@ -347,7 +346,7 @@ def images_of_jobs(files: Mapping[str, Path]) -> dict[str, str]:
 
 
 def class_maps(names: Iterable[str]) -> dict[tuple[str, ...], str]:
-    """The names of class maps, by the parts of those of their label images.
+    """The names of class maps, by the parts of the names of their label images.
 
     >>> class_maps(["P1/a.tif", "P1/a_class.tif", "b_class.tif", "c_masks.png", "c_type.png"])
     {('P1', 'a'): 'P1/a_class.tif', ('c_masks',): 'c_type.png'}
@@ -391,7 +390,7 @@ def size_beside(path: Path, *names: str) -> Size | None:
 
 
 def pictures_near(path: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Pictures with one of these names next to a file, or in a folder of pictures near it or instead of its own."""
+    """Pictures with one of these names next to a file, or in a picture folder near its folder or in its place."""
     words = sorted(word for name in PICTURE_FOLDERS for word in {name, name.capitalize(), name.title()})
     folder, parts = path.parent, path.parent.parts
     at = [index for index, part in enumerate(parts) if part.casefold() in MASK_FOLDERS]
@@ -405,7 +404,7 @@ def pictures_near(path: Path, names: Iterable[str]) -> Iterator[Path]:
 
 
 def _jpeg_size(path: Path) -> Size | None:
-    """Height and width of a JPEG image by the header of its frame; None if it is none."""
+    """Height and width of a JPEG image from its frame header; None for other files."""
     with path.open("rb") as stream:
         if path.suffix not in JPEG_SUFFIXES or stream.read(2) != b"\xff\xd8":
             return None
@@ -424,7 +423,7 @@ def _jpeg_size(path: Path) -> Size | None:
 class Pairing:
     """The name of the prediction of each reference, and why; names without a partner.
 
-    rules   in words how names were compared, for pairs whose names are not the same, by the name of the reference
+    rules   how different names were paired, in words, by the name of the reference
     """
 
     pairs: Mapping[str, str]
@@ -434,7 +433,7 @@ class Pairing:
 
 
 def pair_names(reference: Iterable[str], prediction: Iterable[str]) -> Pairing:
-    """Pair names: the same ones first, then by ever weaker rules, each only if it is unambiguous.
+    """Pair names: equal names first, then by ever weaker rules, only if unambiguous.
 
     >>> pair_names(["a1", "b2"], ["b2_cp_masks", "a1"]).pairs
     {'a1': 'a1', 'b2': 'b2_cp_masks'}
@@ -458,7 +457,7 @@ def pair_names(reference: Iterable[str], prediction: Iterable[str]) -> Pairing:
     add(_beginnings(left, right), "one is the beginning of the other")
     add(_same_keys(left, right, _own_part(left), _own_part(right)), "without what all names have in common")
     if len(left) == len(right) == 1 and not pairs:
-        add([(left[0], right[0])], "the only ones")
+        add([(left[0], right[0])], "the only files")
     return Pairing(dict(sorted(pairs.items())), rules, tuple(left), tuple(right))
 
 
@@ -504,7 +503,7 @@ def _by_key(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[s
 
 
 def _beginnings(left: Iterable[str], right: Iterable[str]) -> list[tuple[str, str]]:
-    """Pair names of which one begins with the other, up to a sign, if no other name does.
+    """Pair names if one name begins with the other, up to a sign, and no other name does.
 
     >>> _beginnings(["a", "b-1", "c"], ["a.x", "b", "cd"])
     [('a', 'a.x'), ('b-1', 'b')]

@@ -49,7 +49,7 @@ Agreement = Literal["same to the byte", "same to the digit", "differs", "cannot 
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """One check of an archive: what was compared, its outcome, and why."""
+    """One check of an archive: its subject, outcome, and reason."""
 
     what: str
     outcome: Agreement
@@ -115,7 +115,7 @@ def write_archive(
 
 
 def _made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
-    """Describe what the results were created with, as far as this machine shows."""
+    """Describe the software and machine that created the results."""
     packages = sorted(f"{package.metadata['Name']}=={package.version}" for package in distributions())
     software = {"version": __version__, "python": platform.python_version(), "packages": packages, "image": image}
     return {"date": date, "left_out": list(left_out), "software": software}
@@ -124,8 +124,8 @@ def _made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
 def metadata(challenge: Challenge, date: str, creators: Sequence[str], program: str) -> dict[str, bytes]:
     """Write the three files that describe the results, and return them by name.
 
-    datacite.json is of DataCite 4 (the DOI is given at publication), zenodo.json what the deposit interface of Zenodo
-    takes. The values in CITATION.cff 1.2.0 are JSON, which is YAML.
+    datacite.json is of DataCite 4 (the DOI is given at publication), zenodo.json fits the deposit interface of
+    Zenodo. The values in CITATION.cff 1.2.0 are JSON, which is YAML.
     """
     name, version, title = challenge.name, challenge.version, f"{challenge.name}: results"
     words = (
@@ -175,12 +175,12 @@ def metadata(challenge: Challenge, date: str, creators: Sequence[str], program: 
 def verify_archive(
     path: Path, work: Path, submissions: Path | None = None, *, workers: int | None = None
 ) -> list[_Checked]:
-    """Compute again what an archive, a ZIP or its folder, allows.
+    """Recompute an archive (a ZIP or its folder) as far as its files allow.
 
     work         an empty folder that it is unpacked to
     submissions  as ``leaderboard`` takes them, which are scored again if the archive has the reference
 
-    Files are unpacked when all are as small as their kind allows, those of the reference for ``submissions`` only.
+    Files are unpacked if all sizes are within their limits; reference files only with ``submissions``.
     Raises WrongUsage if it cannot be unpacked or there are no submissions, and WorkersLost.
     """
     archive = work / "archive"
@@ -216,7 +216,7 @@ def _is_of_reference(name: str) -> bool:
 
 
 def _check_sums(files: SubmissionFiles) -> _Checked:
-    """Check that every file has its checksum in SHA256SUMS, and none is there without one. Nothing is written."""
+    """Check that SHA256SUMS lists exactly the files, with their checksums. Nothing is written."""
     what = f"{len(files.names)} files, by {SUMS_FILE}"
     if SUMS_FILE not in files.names:
         return _Checked(what, "cannot be checked", f"there is no {SUMS_FILE}")
@@ -233,7 +233,7 @@ def _check_sums(files: SubmissionFiles) -> _Checked:
 
 
 def _check_metadata(folder: Path) -> Iterator[_Checked]:
-    """Write the metadata again, and compare; what was noted of the machine cannot be checked."""
+    """Write the metadata again, and compare; notes about the machine cannot be checked."""
     what = ", ".join(names := ("CITATION.cff", "datacite.json", "zenodo.json"))
     try:
         stored = {name: (folder / name).read_bytes() for name in names}
@@ -245,7 +245,7 @@ def _check_metadata(folder: Path) -> Iterator[_Checked]:
         return
     yield _Checked.bytes_of(what, [name for name in names if stored[name] != expected[name]])
     believed = f"software, image and date in archive.json, and the key in every {store.KEY_FILE}"
-    yield _Checked(believed, "cannot be checked", "nothing else tells them")
+    yield _Checked(believed, "cannot be checked", "no other file contains them")
 
 
 def _check_results_of_teams(folder: Path) -> Iterator[_Checked]:
@@ -261,7 +261,7 @@ def _check_results_of_teams(folder: Path) -> Iterator[_Checked]:
     except EvaluationError as error:
         yield _Checked("the rules, the ranking and the scores", "cannot be checked", str(error.findings[0]))
         return
-    why = [] if hashes == {challenge.hash} else ["results were made with other rules or cases"]
+    why = [] if hashes == {challenge.hash} else ["results were computed with other rules or cases"]
     yield _Checked.bytes_of("the hash of rules and cases", why)
     yield _check_board(folder, results)
     for file in files:
@@ -270,7 +270,7 @@ def _check_results_of_teams(folder: Path) -> Iterator[_Checked]:
         yield _check_numbers(file.name, challenge, file.metrics, details)
         what = f"counts of {file.name}, from its nuclei"
         if details is None or not table.is_file():
-            yield _Checked(what, "cannot be checked", "objects.csv or details.json is left out")
+            yield _Checked(what, "cannot be checked", "objects.csv or details.json is not in the archive")
         else:
             yield _check_counts(what, table, details)
 
@@ -309,7 +309,7 @@ def _check_scores(folder: Path, submissions: Path | None, again: Path, workers: 
 
 
 def _check_results(what: str, stored: Path, again: Path) -> _Checked:
-    """Compare the files of a result that the archive has with those of today."""
+    """Compare the files of a result in the archive with recomputed files."""
     names = [name for name in store.RESULT_FILES if (stored / name).is_file()]
     other = [name for name in names if (stored / name).read_bytes() != (again / name).read_bytes()]
     if not other:
@@ -417,7 +417,7 @@ def _check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path
     """Compute the numbers of metrics.json again, as far as they follow from details.json and objects.csv."""
     what = f"numbers of {name} in metrics.json, from details.json and objects.csv"
     if details is None:
-        return _Checked(what, "cannot be checked", "details.json is left out")
+        return _Checked(what, "cannot be checked", "details.json is not in the archive")
     try:
         stored = store.read_metrics(metrics, where="'metrics.json'")
         cases = store.read_details(details, where="'details.json'")
@@ -439,12 +439,14 @@ def _check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path
             return _Checked(what, "differs", f"{column.path}: {known[0]:g} in the archive, {known[-1]:g} now")
     total = sum(not math.isnan(value) for value in detailed)
     again = sum(not math.isnan(one) and not math.isnan(other) for one, other in zip(detailed, recomputed, strict=True))
-    more = "" if again == total else "; what the others rest on is not in these files"
+    more = "" if again == total else "; the remaining numbers cannot be computed from these files"
     return _Checked(what, "same to the digit", f"{again:,} of {total:,}{more}")
 
 
 def _check_counts(what: str, table: Path, path: Path) -> _Checked:
-    """Count matched, missed and false positives of each case and rule in objects.csv, and compare with details.json."""
+    """Count true positives, false negatives and false positives per case and rule in objects.csv; compare with
+    details.json.
+    """
     try:
         details = store.read_details(path, where="'details.json'")
         with table.open(encoding="utf-8", newline="") as stream:

@@ -54,7 +54,7 @@ def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> _Kit
 
     source  what participants install with pipx instead of the wheel, such as an address
 
-    If the names of cases are hidden, cases.csv lists made ones: the rules are checked all the same. Raises
+    If case names are hidden, cases.csv lists placeholders: the rules can still be checked. Raises
     ChallengeBroken, and WrongUsage if the folder has files already.
     """
     challenge = Challenge.load(challenge_folder)
@@ -91,7 +91,7 @@ def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> _Kit
 
 
 def packed(files: dict[str, bytes]) -> bytes:
-    """A ZIP whose bytes depend on names and contents only."""
+    """A ZIP with bytes that depend only on names and contents."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
         for name in sorted(files):
@@ -116,8 +116,8 @@ def _guide(challenge: Challenge, files: Sequence[str], source: str, more: Sequen
             "and its Dockerfile makes the container."
         )
     sections = [
-        f"# {challenge.name}: how to hand in",
-        _what_to_hand_in(challenge, files),
+        f"# {challenge.name}: how to submit",
+        _what_to_submit(challenge, files),
         algorithm,
         "## Classes\n\n" + "\n".join(_class_lines(challenge)),
         _how_numbers_are_meant(rules),
@@ -126,15 +126,14 @@ def _guide(challenge: Challenge, files: Sequence[str], source: str, more: Sequen
         f"`evaluation` is the program that scores, version {__version__}, for Python 3.11 to 3.14 on Linux, macOS and "
         "Windows: "
         f"`pipx install {source or f'./{WHEEL_FILE}'}`.\n\n"
-        f"The files in `{EXAMPLE_FOLDER}/` are valid.{schema} `validate` finds everything that would be rejected, in "
-        "one pass, and says the same as the platform. `evaluation explain CODE` tells more about the code in square "
-        "brackets.",
+        f"The files in `{EXAMPLE_FOLDER}/` are valid.{schema} `validate` reports all errors in "
+        "one run, in the words of the platform. `evaluation explain CODE` describes the code in square brackets.",
         _how_it_is_scored(challenge),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _what_to_hand_in(challenge: Challenge, files: Sequence[str]) -> str:
+def _what_to_submit(challenge: Challenge, files: Sequence[str]) -> str:
     rules = challenge.submission
     what = "one file for all cases" if rules.is_shared else "one file for each case"
     if "{class}" in rules.files:
@@ -143,8 +142,8 @@ def _what_to_hand_in(challenge: Challenge, files: Sequence[str]) -> str:
         "worst": "A case without a file is scored as if nothing had been found in it.",
         "reject": "A submission that lacks a case is rejected.",
     }[rules.missing_case]
-    words, any_name = format_of(rules.format).words, "; `*` stands for any name" if "*" in rules.files else ""
-    lines = ["## What to hand in", ""]
+    words, any_name = format_of(rules.format).words, "; `*` matches any name" if "*" in rules.files else ""
+    lines = ["## What to submit", ""]
     if rules.socket is not None:
         lines += [
             f"A container with an algorithm. The platform runs it once for each case, and reads its output "
@@ -154,7 +153,7 @@ def _what_to_hand_in(challenge: Challenge, files: Sequence[str]) -> str:
             "",
         ]
     else:
-        lines += [f"A folder, or a ZIP of it, with {what}: {words}. The files lie at `{rules.files}`{any_name}, for "
+        lines += [f"A folder, or a ZIP of it, with {what}: {words}. The paths are `{rules.files}`{any_name}, for "
                   "example:", ""]  # fmt: skip
     lines += [
         *[f"- `{name}`" for name in files[:CASES_SHOWN]],
@@ -163,9 +162,9 @@ def _what_to_hand_in(challenge: Challenge, files: Sequence[str]) -> str:
     ]
     for key, kind in rules.companions.items():
         if (pattern := rules.value(key)) is not None:
-            lines.append(f"`{pattern}` is the {kind}: it says which class each nucleus has.")
+            lines.append(f"`{pattern}` is the {kind}, with the class of each nucleus.")
     if rules.case_names == "hidden":
-        lines.append(f"The cases in `{CASES_FILE}` are examples; those that are scored are hidden.")
+        lines.append(f"The cases in `{CASES_FILE}` are examples; the scored cases are hidden.")
     else:
         lines.append(f"`{CASES_FILE}` lists all cases that are scored. {cost}")
     if "{class}" in rules.files:
@@ -194,9 +193,9 @@ def _how_numbers_are_meant(rules: FormatRules) -> str:
         words.append(f"Coordinates are x, y in {units}.")
     if (origin := rules.value("origin")) is not None:
         words.append(
-            "Whole coordinates lie on the centres of pixels: the first pixel is at 0, 0."
+            "Integer coordinates are pixel centres: the centre of the first pixel is 0, 0."
             if origin == "pixel_centre"
-            else "Whole coordinates lie on the corners of pixels: the first pixel reaches from 0, 0 to 1, 1."
+            else "Integer coordinates are pixel corners: the first pixel extends from 0, 0 to 1, 1."
         )
     if rules.coordinates == "slide":
         words.append("They count from the corner of the slide.")
@@ -207,19 +206,19 @@ def _how_numbers_are_meant(rules: FormatRules) -> str:
         names = f"`{key}`" if isinstance(key, str) else ", ".join(f"`{key[case]}` ({case})" for case in key)
         words.append(f"A case is called {names}, where `{{case}}` is its name in `{CASES_FILE}`.")
     if rules.skip_classes:
-        words.append(f"Annotations called {listed(rules.skip_classes)} are left out.")
-    return "## What the numbers mean\n\n" + " ".join(words) if words else ""
+        words.append(f"Annotations called {listed(rules.skip_classes)} are ignored.")
+    return "## How numbers are read\n\n" + " ".join(words) if words else ""
 
 
 def _how_it_is_scored(challenge: Challenge) -> str:
-    how = "In each case the nuclei of each class are counted. Where they lie does not matter."
+    how = "The nuclei of each class are counted per case. Their positions do not matter."
     if challenge.matching.rules:
         first = challenge.matching.rules[0]
         how = f"Nuclei are matched by `{first.rule}`. {first.words}"
     lines = ["## How it is scored", "", how]
     if challenge.ranking is not None and challenge.ranking.columns:
         columns = map(_column_line, challenge.ranking.columns)
-        lines += ["", "Ranked by:", "", *columns, "", "`evaluation explain PATH` tells more of each."]
+        lines += ["", "Ranked by:", "", *columns, "", "`evaluation explain PATH` describes a score."]
     return "\n".join(lines)
 
 

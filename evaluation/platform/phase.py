@@ -1,4 +1,4 @@
-"""A phase of the platform: what its support is requested, what the organiser sets, what the archive must contain.
+"""A phase of the platform: requests to its support, settings of the organiser, and contents of the archive.
 
 Support alone creates sockets, interfaces, evaluation outputs and the archive, and sets the kind of a phase and its time
 limit; the organiser sets the rest. ``phase_of`` finds all of it in the rules of a challenge.
@@ -46,7 +46,7 @@ SCORING_WORDS = {
 
 
 class _Kind(NamedTuple):
-    """A kind of socket, as the platform spells it, and what the file of such an output ends with."""
+    """A kind of socket, as the platform spells it, and the suffix of its output files."""
 
     name: str
     super_kind: str
@@ -86,7 +86,7 @@ class Socket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SupportRequest:
-    """What support sets up. A predictions phase has neither inputs and outputs nor an archive."""
+    """Set up by support. A predictions phase has no inputs, outputs or archive."""
 
     kind: str
     inputs: tuple[Socket, ...] = ()
@@ -105,7 +105,7 @@ class _ArchiveItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _ExtraColumn:
-    """An extra results column of a phase; ``error_path`` is that of its standard deviation, if there is one."""
+    """An extra results column of a phase; ``error_path``: the path of its standard deviation, if any."""
 
     title: str
     path: str
@@ -134,8 +134,8 @@ class _PhaseSettings:
 class _Phase:
     """All that the platform needs for a challenge.
 
-    schemas      JSON Schema of each output that has one, by its slug
-    pack_context of the platform's own grand-challenge-forge
+    schemas      JSON Schemas of outputs, by slug
+    pack_context of the platform's grand-challenge-forge
     explanation  sentences, also about what the platform cannot do
     """
 
@@ -169,7 +169,7 @@ class _Phase:
             lines += [f"Interface: {socket.slug} -> {outputs}" for socket in asked.inputs]
             only = " or ".join(socket.slug for socket in asked.inputs)
             lines += [f"Archive: {asked.archive_items} items; the input of each is {only} and no other"]
-        lines += ["Evaluation outputs, beside metrics.json:", *_indented(asked.evaluation_outputs)]
+        lines += ["Evaluation outputs besides metrics.json:", *_indented(asked.evaluation_outputs)]
         return [*lines, f"Time limit of an evaluation: {asked.time_limit_minutes} minutes"]
 
     def lines(self) -> Iterator[str]:
@@ -349,26 +349,26 @@ def phase_titles(paths: Sequence[str]) -> list[str]:
 
 
 def _explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) -> list[str]:
-    """Return what the settings mean, and where the platform's order may differ from that of [ranking]."""
+    """Explain the settings, and differences between the order on the platform and [ranking]."""
     lines = [
-        "The score is the first column of [ranking], the others are extra results columns; each path is that of a "
+        "The score is the first column of [ranking]; the other columns are extra results columns. Each path names a "
         "number in metrics.json, and 'desc' means that higher is better.",
         f"Scoring method '{scoring}': {SCORING_WORDS[scoring]}.",
         f"Mean rank on the platform x {len(rules.columns)} (columns) = sum of ranks among all teams.",
-        "A submission in which one of these is no number is not ranked by the platform at all.",
+        "The platform does not rank a submission in which one of these numbers is undefined.",
         'To show a number that does not rank, add a column with "exclude_from_ranking": true'
-        + (' and write metrics = "scores" under [publish]: now metrics.json holds what ranks.' if ranked_only else "."),
+        + (' and write metrics = "scores" under [publish], now "ranked".' if ranked_only else "."),
         f"Limit of attempts: {SUBMISSIONS} submission for each participant in {DAYS} days. Every score reveals "
         "something about the reference: choose the fewest that your participants can work with.",
     ]
     if rules.require:
         lines.append(
-            "The platform knows no minimum: a submission below it is ranked as any other. Publish the table "
-            "of 'evaluation leaderboard' as well, and say so on the page of the challenge."
+            "The platform ignores the minimum and ranks a submission below it like any other. Also publish the table "
+            "of 'evaluation leaderboard', and announce this on the page of the challenge."
         )
     differs = {
         f"method = '{rules.method}': the platform ranks by the means alone. Publish the table of 'evaluation "
-        "leaderboard' instead, and say so on the page of the challenge.": needs_units(rules.method),
+        "leaderboard' instead, and announce this on the page of the challenge.": needs_units(rules.method),
         "weights: on the platform all columns count the same.": len({column.weight for column in rules.columns}) > 1,
         f"ties = '{rules.ties}': on the platform equal values share the better rank, \"1, 2, 2, 4\".": rules.ties
         != "min",
@@ -383,17 +383,17 @@ def _explain(challenge: Challenge, support: _SupportRequest, settings: _PhaseSet
     rules, ranked_only = challenge.submission, challenge.publish.metrics == "ranked"
     lines = [
         *_explain_settings(ranking_of(challenge), settings.scoring_method_choice, ranked_only=ranked_only),
-        "Titles and paths of sockets are unique on the whole platform: if one is taken, choose another one. The paths "
-        "of the evaluation outputs are details and objects under [publish].",
-        "An evaluation output that is named and not written fails the evaluation; everything else in /output but "
-        "metrics.json is deleted.",
-        f"Memory: {MEMORY_GB} GB is the default, up to 32 GB can be set (docs/organisers.md says what a case takes).",
+        "Titles and paths of sockets are unique on the whole platform: if a name is taken, choose a different name. "
+        "The paths of the evaluation outputs are details and objects under [publish].",
+        "If an evaluation output is configured but not written, the evaluation fails. Other files in /output, except "
+        "metrics.json, are deleted.",
+        f"Memory: {MEMORY_GB} GB by default, up to 32 GB on request (docs/organisers.md lists the memory per case).",
     ]
     if not support.inputs:
         return lines
     lines += [
-        "An item of the archive whose inputs are not exactly those of the interface is skipped without a word: the "
-        f"page 'Linked archive' of the phase must say {support.archive_items} jobs.",
+        "The platform silently skips archive items with inputs that differ from the interface: check that the "
+        f"page 'Linked archive' of the phase shows {support.archive_items} jobs.",
         "The name of a case is the name of the uploaded file, with its suffix; two items never have the same name.",
     ]
     if support.archive_items and not any("." in rules.key_of(case) for case in challenge.cases):
@@ -405,7 +405,7 @@ def _explain(challenge: Challenge, support: _SupportRequest, settings: _PhaseSet
         lines.append(f"The platform has no kind of output for {rules.format}: take label_image, {known}.")
     if schema_of_submission(challenge) is not None:
         lines.append(
-            "An output may be given its JSON Schema. The platform then refuses a wrong file before the evaluation, and "
-            "tells the participant only that the algorithm failed: without it they read what is wrong, and where."
+            "A JSON Schema can be set for an output. The platform then rejects an invalid file before the evaluation, "
+            "and participants only see that the algorithm failed. Without a schema, they see every error."
         )
     return lines

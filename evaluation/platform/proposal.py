@@ -39,7 +39,7 @@ def proposal_text(challenge: Challenge) -> str:
     }
     head = [
         f"# {challenge.name}: paragraphs for the challenge proposal",
-        "Made of challenge.toml and cases.csv. The headings are those of the structured MICCAI proposal (BIAS, "
+        "From challenge.toml and cases.csv, with the headings of the structured MICCAI proposal (BIAS, "
         "Maier-Hein et al. 2020). Check each paragraph, and add what the rules do not contain: sponsors, dates, "
         "awards, the data agreement.",
     ]
@@ -94,7 +94,7 @@ def _missing_data(challenge: Challenge) -> list[str]:
     }[rules.missing_case]
     value = {
         "worst": "A score that is undefined although the reference has nuclei has its worst value.",
-        "skip": "A score that is undefined in a case or patient is left out of the mean over the others.",
+        "skip": "A score that is undefined in a case or patient is excluded from the mean.",
     }[undefined]
     return [f"{missing} {value}"]
 

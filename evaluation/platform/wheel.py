@@ -1,4 +1,4 @@
-"""The program as a wheel, built from the files that run now: what a kit hands to participants.
+"""The program as a wheel for the kit, built from the running files.
 
 No registry has the program, and its name there is free for anybody: participants install the file that they get.
 """
@@ -27,7 +27,7 @@ _PROJECT = Path(evaluation.__path__[0]).parent / "pyproject.toml"  # only in a c
 
 
 def wheel_files() -> dict[str, bytes]:
-    """Return the files of the wheel by name. Raises WrongUsage if nothing shows what the program depends on."""
+    """Return the files of the wheel by name. Raises WrongUsage if the dependencies are unknown."""
     files = dict(_files_of_packages())
     about = f"{NAME.replace('-', '_')}-{__version__}.dist-info"
     files[f"{about}/METADATA"] = _metadata().encode()
@@ -55,7 +55,7 @@ def _digest(content: bytes) -> str:
 
 
 def _metadata() -> str:
-    """Return the metadata of the wheel: that of the installed program, or built from pyproject.toml in a clone."""
+    """Return the metadata of the wheel: from the installed program, or built from pyproject.toml in a clone."""
     if _PROJECT.is_file():
         return _metadata_of(tomllib.loads(_PROJECT.read_text("utf-8"))["project"])
     try:

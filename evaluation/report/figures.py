@@ -1,6 +1,6 @@
 """Figures from series of dots, their numbers as a table, and their drawings by matplotlib, also as SVG for pages.
 
-In SVG words are words, and colours are those of the page, light or dark. matplotlib is the extra ``report``; it is
+SVG contains text as text, with the colours of the page, light or dark. matplotlib is the extra ``report``; it is
 imported when a figure is drawn.
 """
 
@@ -45,8 +45,8 @@ def difference_figure(
 ) -> Figure:
     """A critical-difference diagram with a row for each team, the best on top.
 
-    A line leads from the mean rank of a team to that of the last team which shares a clique with it: up to there no
-    difference is significant. J. Demšar: Statistical comparisons of classifiers over multiple data sets. JMLR 7, 2006.
+    A line connects the mean rank of a team to the last team in its clique: up to there no difference is
+    significant. J. Demšar: Statistical comparisons of classifiers over multiple data sets. JMLR 7, 2006.
     """
     dots, order = [], sorted(mean_ranks, key=lambda name: (mean_ranks[name], name))
     for name in order:
@@ -80,7 +80,7 @@ def tabulate(figure: Figure) -> Table:
     columns = [index for index in range(4) if (index or is_told) and any(mark[index].value for mark in marks)]
     rows = [[*(mark[index].value for index in columns[:-1]), mark[columns[-1]]] for mark in marks[:NUMBERS_ROWS]]
     more = len(marks) - len(rows)
-    note = f"{more:,} more values are in the plot and left out here." * (more > 0)
+    note = f"{more:,} more values are shown only in the plot." * (more > 0)
     return table_of(figure.anchor, figure.caption, [titles[index] for index in columns], rows, help={}, note=note)
 
 
@@ -141,7 +141,7 @@ def svg_of(figure: Figure) -> str:
 
 @contextmanager
 def settings(salt: str) -> Iterator[None]:
-    """Settings of matplotlib that are the same for everybody, whatever a user's own file states."""
+    """Fixed settings of matplotlib, whatever the settings file of the user."""
     import matplotlib.style
 
     with warnings.catch_warnings(), matplotlib.style.context(["default", {**SETTINGS, "svg.hashsalt": salt}]):
@@ -237,7 +237,7 @@ def _draw_series(axes: Axes, figure: Figure, index: int, names: tuple[Sequence[s
 
 
 def _draw_dots(axes: Axes, points: Any, colour: str, width: float) -> None:
-    """Draw points (2, N) as one path of round dots, which takes a tenth of the bytes of as many symbols."""
+    """Draw points (2, N) as one path of round dots, a tenth of the bytes of symbols."""
     import numpy as np
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path

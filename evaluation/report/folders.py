@@ -72,11 +72,11 @@ def page_of_results(
     """The page of the content of a folder: metrics.json, leaderboard.json, audit.json or sensitivity.json.
 
     sources  of pictures and costs of errors, for a metrics.json
-    public   only what metrics.json holds, and of that what may be published
-    challenge  folder of its rules, for a public page: what [publish] lets participants read, and the order of the
-             classes; without it details.json next to the result shows the order
+    public   only publishable content of metrics.json
+    challenge  folder of its rules, for a public page: content that [publish] permits, and the order of the
+             classes; by default details.json next to the result defines the order
 
-    Raises WrongUsage for files that are not what they should be, and what ``illustrate_cases`` raises.
+    Raises WrongUsage for unexpected files, and as ``illustrate_cases``.
     """
     name = document_in(folder)
     if not (folder / name).is_file():
@@ -114,7 +114,7 @@ def read_again(
     with reading("details.json"):
         result = read_result(folder)
         if sources is not None and result.details is None:
-            why, metrics = "not there, although pictures are asked for", "metrics.json"
+            why, metrics = "missing, although pictures were requested", "metrics.json"
             raise InputFault(
                 fault("not-metrics", "'details.json'", wording="not-its-details", got=why, metrics=metrics)
             )
@@ -154,7 +154,7 @@ def _rules_of(metrics: Mapping[str, Any], folder: Path) -> Challenge:
 
 
 def _without_counts(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """metrics.json without what shows how many nuclei of which class the reference holds.
+    """metrics.json without numbers of reference nuclei per class.
 
     Errors of counts times cases are numbers of nuclei, and reasons of undefined values state which classes are absent.
     """
@@ -176,7 +176,7 @@ def write_page(page: Page, path: Path) -> None:
 
 
 def check_image_folder(challenge: Challenge, folder: Path, images: Path) -> None:
-    """Raise WrongUsage if a folder of images that was named has none of any case."""
+    """Raise WrongUsage if a given folder has no image of any case."""
     if not find_images(challenge, folder, images):
         what = "no image of any case" if images.is_dir() else "no such folder"
         example = f"{challenge.cases[0].name}.svs"
@@ -215,7 +215,7 @@ def read_result(folder: Path) -> ResultDocuments:
     details = read_details(folder / "details.json", where="'details.json'")
     if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
         raise InputFault(
-            fault("not-metrics", "'details.json'", got="of another challenge than the metrics.json beside it")
+            fault("not-metrics", "'details.json'", got="not from the challenge of the metrics.json in the same folder")
         )
     return ResultDocuments(all_metrics(metrics, details), details)
 
@@ -264,7 +264,7 @@ def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
 def _look_again(
     result: ResultDocuments, sources: Sources, *, workers: int | None, progress: Progress | None
 ) -> tuple[SecondPass, Mapping[str, Any] | None]:
-    """Score a submission once more, for its pictures and for what its errors cost.
+    """Score a submission again, for its pictures and the costs of its errors.
 
     Raises WrongUsage if the result is not of this challenge, or not of this submission.
     """
@@ -373,7 +373,7 @@ def _case_page(case: str, teams: Mapping[str, _TeamCases], first: ResultDocument
     rows = [[name, *of_team.values()] for name, of_team in values.items()]
     table = table_of("teams", f"All teams on case {case}", titles, rows, help=submission.SCORES_OF_UNITS)
     sections = [Section("scores", "Scores", (table,), best)]
-    empty = "No nucleus is known here, neither of the reference nor of a team."
+    empty = "No nuclei are stored for this image."
     of_teams = {
         name: ([read.units[case]], read.nuclei.of_case(case), {case: read.scenes[case]} if case in read.scenes else {})
         for name, read in teams.items()

@@ -126,5 +126,5 @@ def _collect_anchors(page: Page) -> frozenset[str]:
             anchors += [cell.name for row in block.rows for cell in row if isinstance(cell, Cell) and cell.name]
     if len(set(anchors)) < len(anchors):
         twice = sorted({anchor for anchor in anchors if anchors.count(anchor) > 1})
-        raise ValueError(f"anchors that stand twice on the page: {twice[:5]}")
+        raise ValueError(f"anchors used twice: {twice[:5]}")
     return frozenset(anchors)

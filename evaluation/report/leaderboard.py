@@ -1,4 +1,4 @@
-"""The page of a leaderboard (leaderboard.json): the answer, the table, one picture; everything else is folded."""
+"""The page of a leaderboard (leaderboard.json): the answer, the table, one picture; the rest is folded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from evaluation.report.studies import answer_text, rule_section, unranked_table
 RANKS_UP_TO, BOXES_UP_TO = 40, 20  # teams in a plot
 PAIRS_IN_A_TABLE = 40  # in a table
 TABLE_OF_TEAMS = "teams of leaderboard.json"
-NOT_RANKED = "“○”: shown and not ranked; it is in nobody's ranks and tests."
+NOT_RANKED = "“○”: shown without a rank; not part of any rank or test."
 COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank"}
 NO_TEST = {
     "one-team": "fewer than two teams have a value",
@@ -79,7 +79,7 @@ def _plots(
 
 
 def folded_sections(document: Document, audit: Document | None = None) -> list[page.Section]:
-    """Create the sections that are behind the ranking, each closed at first."""
+    """Create the sections below the ranking, closed at first."""
     sections = []
     if document["teams"]:
         sections = [
@@ -133,15 +133,15 @@ def _subtask_section(document: Document) -> list[page.Section]:
         for team, *ranks in zip(document["teams"], *(subtask["places"] for subtask in subtasks), strict=True)
     ]
     help = dict(zip(names, (", ".join(subtask["columns"]) for subtask in subtasks), strict=True))
-    caption = "Ranks of each subtask, for a prize for each, beside the rank by all columns"
+    caption = "Ranks per subtask, and the rank over all columns"
     titles = ["team", *names, "all"]
     table = tables.table_of("subtasks", caption, titles, rows, help=help, rest=TABLE_OF_TEAMS)
-    lead = "Each subtask is ranked by its own columns alone, by the method of the ranking."
+    lead = "Each subtask is ranked by its columns only, with the method of the ranking."
     return [page.Section("subtask-section", "Ranks of each subtask", (table,), lead)]
 
 
 def _moves_section(document: Document) -> list[page.Section]:
-    """Show the ranks and scores of all teams on an older board and now, and report what else has changed."""
+    """Show the ranks and scores of all teams on an older board and now, and further changes."""
     before = document.get("before")
     if before is None:
         return []
@@ -149,7 +149,7 @@ def _moves_section(document: Document) -> list[page.Section]:
     for key, what in (("hash", "Rules and cases"), ("ranking_hash", "Rules of the ranking")):
         old, now = ((challenge or {}).get(key) for challenge in (before["challenge"], document["challenge"]))
         if old != now:
-            lines.append(f"{what}: {old or 'not known'} before, {now or 'not known'} now.")
+            lines.append(f"{what}: {old or 'unknown'} before, {now or 'unknown'} now.")
         elif now:
             lines.append(f"{what} are the same: {now}.")
     teams, titles = before["teams"], _column_titles(document)
@@ -163,17 +163,17 @@ def _moves_section(document: Document) -> list[page.Section]:
         }
         for team in teams
     ]
-    caption = f"Of {counted(len(teams), 'team')} {moved:,} with another rank, {changed:,} with other scores"
+    caption = f"{counted(len(teams), 'team')}: {moved:,} with a new rank, {changed:,} with new scores"
     blocks: list[page.Block] = [page.Text(tuple(lines))]
     if records:
         note = "Before → now; one number: the same to the digits that are shown."
         blocks.append(tables.table_of("moves-table", caption, [*records[0]], records, rest=TABLE_OF_TEAMS, note=note))
-    return [page.Section("moves", "What has changed", tuple(blocks), "This board beside an older one.")]
+    return [page.Section("moves", "Changes", tuple(blocks), "Compared with an earlier leaderboard.")]
 
 
 def _about_reference(reference: Document | None) -> str:
     if reference is None:
-        return "Whether the reference has changed is not known: it takes the reference.json beside each board."
+        return "Changes of the reference are unknown: a board has no reference.json next to it."
     changed = reference["changed"]
     if not changed:
         return "The reference files are the same."
@@ -190,7 +190,7 @@ def _change_cell(change: Document, text: Callable[[float | None], str]) -> page.
 
 
 def facts_table(document: Document) -> page.Block:
-    """Show information on the ranking, each with what it rests on."""
+    """Show facts about the ranking with their evidence."""
     facts = document.get("facts") or encoded(facts_of(document))
     if not facts:
         return page.Text(("No team is ranked.",))
@@ -200,21 +200,21 @@ def facts_table(document: Document) -> page.Block:
 def board_table(document: Document) -> page.Table:
     """List all teams with their values and ranks; the scores are next to the names, so that a phone shows them."""
     teams, shown_only = document["teams"], document.get("shown", ())
-    help, titles = {"team": "with its rank; “=”: shared"}, _column_titles(document)
+    help, titles = {"team": "rank and name; “=” marks a tie"}, _column_titles(document)
     for column, title in zip(document["columns"], titles, strict=True):
         weight = "" if column["weight"] == 1 else f", weight {column['weight']:g}"
         better = "higher" if column["direction"] == "descending" else "lower"
         help[title] = f"{column['path']}, {better} is better{weight}; its rank in brackets"
     combined = COMBINED.get(document["ranking"]["method"], "mean rank")
-    help[combined] = "of the ranks in the columns; lower is better"
+    help[combined] = "computed from the ranks in all columns; lower is better"
     has_samples = document["stability"]["undefined"] is None and not are_too_few(document)
     if has_samples and any("rank_set" in team for team in teams):
         help["rank set"] = (
             "1 + teams significantly better to all - teams significantly worse, over the columns together"
         )
     if has_samples:
-        help["95 % of the ranks"] = "the middle 95 % of its ranks in bootstrap samples"
-        help["first"] = "share of the bootstrap samples in which it is first"
+        help["95% of the ranks"] = "ranks in the middle 95% of bootstrap samples"
+        help["first"] = "share of bootstrap samples in which the team ranks first"
 
     def in_column(score: Document) -> page.Cell:
         if "rank" not in score:
@@ -231,13 +231,13 @@ def board_table(document: Document) -> page.Table:
             **dict(zip(titles, map(in_column, team["columns"]), strict=True)),
             combined: tables.rank_cell(team.get("combined")),
             "rank set": _rank_range(team.get("rank_set")),
-            "95 % of the ranks": rank_interval(team),
+            "95% of the ranks": rank_interval(team),
             "first": tables.percent_cell(team.get("probability_of_first")),
         }
 
-    note = "Ranks stand in brackets." + " “=”: teams that share a rank." * any(team["equal"] for team in teams)
+    note = "Ranks are in brackets." + " “=”: teams that share a rank." * any(team["equal"] for team in teams)
     note += f" {NOT_RANKED}" * bool(shown_only)
-    records, caption = map(record_of, (*teams, *shown_only)), "Teams, from the first to the last"
+    records, caption = map(record_of, (*teams, *shown_only)), "Ranked teams"
     return tables.table_of("board", caption, list(help), records, help=help, rest=TABLE_OF_TEAMS, note=note)
 
 
@@ -250,7 +250,7 @@ def _rank_range(among: Document | None) -> page.Cell:
 
 
 def _floor_table(floors: Sequence[Document], below: Sequence[Document]) -> page.Table:
-    """List the teams below a minimum, which are ranked behind the rest, with their numbers there."""
+    """List the teams below a minimum, which rank after all other teams, with these numbers."""
     titles = [metric_title(floor["path"]) for floor in floors]
     asked = [f"{title} of at least {floor['at_least']:g}" for title, floor in zip(titles, floors, strict=True)]
     records = [
@@ -261,7 +261,7 @@ def _floor_table(floors: Sequence[Document], below: Sequence[Document]) -> page.
         }
         for team in below
     ]
-    note = f"Teams without {' and '.join(asked)} are ranked among themselves, behind the others."
+    note = f"Teams without {' and '.join(asked)} rank after all other teams."
     return tables.table_of("floors", "Below the minimum", [*records[0]], records, rest=TABLE_OF_TEAMS, note=note)
 
 
@@ -269,13 +269,13 @@ def standing_of(document: Document, name: str) -> list[page.Block]:
     """Return the rank of one entry in words, and show its ranked scores next to the best of all teams."""
     teams = document["teams"]
     entry = next(entry for entry in (*teams, *document.get("shown", ())) if entry["name"] == name)
-    words = "This entry is shown and not ranked"
+    words = "Shown without a rank"
     if "position" in entry:
         words = f"Rank {tables.rank_text(entry['position'])} of {counted(len(teams), 'team')}"
         words += f", shared with {tables.name_some(entry['equal'])}" * bool(entry["equal"])
         if (among := rank_interval(entry)).value is not None and not are_too_few(document):
-            words += f"; rank {among.text} in at least 95 % of the bootstrap samples"
-        words += "; below the minimum, so ranked behind the others" * bool(entry.get("below_floor"))
+            words += f"; rank {among.text} in at least 95% of bootstrap samples"
+        words += "; below the minimum, so ranked after all other teams" * bool(entry.get("below_floor"))
     records = []
     for index, (title, own) in enumerate(zip(_column_titles(document), entry["columns"], strict=True)):
         ranked = [
@@ -293,8 +293,7 @@ def standing_of(document: Document, name: str) -> list[page.Block]:
 
 
 def why_behind(document: Document, name: str) -> list[str]:
-    """Return the rank of a team, and in which columns it is behind whom. Raises WrongUsage for a name without a
-    rank."""
+    """Return the rank of a team, and the columns in which other teams are better. Raises WrongUsage."""
     return standing_in_words(document, name, _column_titles(document))
 
 
@@ -309,7 +308,7 @@ def _rank_figure(document: Document) -> page.Figure:
     ]
     of_samples = "in {} of the bootstrap samples"
     discs = [
-        page.Dot(label, place, of_samples.format(percent(share, 1).replace(".0 %", " %")), size=share)
+        page.Dot(label, place, of_samples.format(percent(share, 1).replace(".0%", "%")), size=share)
         for label, place, share in drawn
     ]
     published = [page.Dot(label, team["position"], "published") for label, team in teams]
@@ -320,8 +319,7 @@ def _rank_figure(document: Document) -> page.Figure:
     return page.Figure(
         "sampled-places",
         "Ranks in bootstrap samples",
-        "The area of a disc is the share of the bootstrap samples, the dark dot the published rank."
-        f"{rest} The middle 95 % of the ranks: {middle}.",
+        f"Disc area: share of bootstrap samples. Dark dot: published rank.{rest} Middle 95% of the ranks: {middle}.",
         series,
         y=page.Axis("rank", (0.5, last + 0.5), is_whole=True),
         horizontal=True,
@@ -332,7 +330,7 @@ def _rank_figure(document: Document) -> page.Figure:
 
 
 def _difference_section(document: Document) -> page.Section:
-    """Show what the tests found in each column: a critical-difference diagram, and the differences of pairs."""
+    """Show the test results of each column: a critical-difference diagram, and the differences of pairs."""
     title, kind = "Significant differences", document["units"]["kind"]
     blocks = list[page.Block]()
     for number, name in enumerate(_column_titles(document), start=1):
@@ -347,19 +345,19 @@ def _difference_section(document: Document) -> page.Section:
         else:
             blocks.append(_difference_diagram(document, tested, name, f"difference-{number}"))
     if not blocks:
-        unknown = f"Nothing is tested: the values of each {unit_of(document)} are not known."
+        unknown = f"No tests: scores per {unit_of(document)} are not available."
         return _text_section("differences", title, unknown)
     if (table := _pair_table(document)).rows:
         blocks.append(table)
     lead = (
-        "A line leads from each team to the last one that does not differ significantly, which does not mean that the "
-        f"teams are equal. Mean ranks go over all {kind}; the lower, the better."
+        "A line connects each team to the last team without a significant difference, which does not mean that the "
+        f"teams are equal. Mean ranks are over all {kind}; lower is better."
     )
     return page.Section("differences", title, tuple(blocks), lead)
 
 
 def _text_section(anchor: str, title: str, words: str) -> page.Section:
-    """Create a section that only states why nothing is known."""
+    """Create a section with only a reason for missing content."""
     return page.Section(anchor, title, (page.Text((words,)),))
 
 
@@ -377,8 +375,8 @@ def _pair_table(document: Document) -> page.Table:
         for pair in column["differences"]
     ]  # fmt: skip
     margins = ", ".join(dict.fromkeys(f"{column['margin']:g}" for _, column in compared))
-    note = f"Equivalent: the interval lies inside the margin, {margins}. Fewer than five {document['units']['kind']}: "
-    note += f"no interval.{tables.show_rest(len(pairs), PAIRS_IN_A_TABLE, 'pairs of leaderboard.json', before=' ')}"
+    note = f"Equivalent: interval within ±{margins}. Intervals need at least five {document['units']['kind']}."
+    note += f"{tables.show_rest(len(pairs), PAIRS_IN_A_TABLE, 'pairs of leaderboard.json', before=' ')}"
     keys = ("column", "team", "other", "difference", "interval", "p_value", "d_z", "ahead", "verdict")
     return tables.table_of("pairs", "Differences between pairs of teams", keys, pairs[:PAIRS_IN_A_TABLE], note=note)
 
@@ -392,13 +390,13 @@ DISTRIBUTIONS = {
 
 
 def _describe_test(tested: Document, title: str, kind: str) -> str:
-    """Return in a sentence what was tested in a column."""
+    """Describe the test in a column in a sentence."""
     teams = len(tested["teams"])
     better = [team["better_than"] for team in tested["teams"]]
     apart = sum(teams_behind if isinstance(teams_behind, int) else len(teams_behind) for teams_behind in better)
     pairs = counted(teams * (teams - 1) // 2, "pair")
     verdict = f"{apart:,} of {pairs} of teams {'differs' if apart == 1 else 'differ'} significantly"
-    left_out = f", {tested['left_out']:,} left out" if tested["left_out"] else ""
+    left_out = f", {tested['left_out']:,} excluded" if tested["left_out"] else ""
     if tested["units"] < tested["least_units"]:
         least = f"{tested['least_units']} are the least"
         verdict = f"{tested['units']:,} {kind} are too few for a significant difference: {least}"
@@ -491,18 +489,18 @@ def _stability_section(document: Document) -> page.Section:
     """Show how much the order changes in samples of the units."""
     stability, kind, title = document["stability"], document["units"]["kind"], "How stable the ranks are"
     if stability["undefined"] is not None:
-        return _text_section("stability", title, f"How stable the ranks are is not known: {why_no_samples(document)}.")
+        return _text_section("stability", title, f"Stability is unknown: {why_no_samples(document)}.")
     tau, without = stability["kendall_tau"], stability["first_changes_without"]
     to_published = f"to the published order, in the mean; {tables.decimal(tau['low'])} at the low end"
-    names = tables.name_some(without, 5) or f"whichever of the {kind} is left out"
+    names = tables.name_some(without, 5) or f"whichever of the {kind} is excluded"
     tiles = (
         page.Tile("same order", percent(stability["same_order"]), "share of the bootstrap samples"),
         page.Tile("Kendall’s tau", tau["mean"], to_published),
         page.Tile(f"another first without one {unit_of(document)}", len(without), names),
     )
     lead = (
-        f"{stability['samples']:,} bootstrap samples: as many {kind} as there are, drawn with replacement. All teams "
-        "are ranked in each."
+        f"{stability['samples']:,} bootstrap samples of the {kind}, drawn with replacement. All teams are ranked again "
+        "in every sample."
     )
     return page.Section("stability", title, (page.Tiles(tiles),), lead)
 
@@ -510,7 +508,7 @@ def _stability_section(document: Document) -> page.Section:
 def _methods_section(document: Document) -> page.Section:
     """Show the ranks under every method of ranking."""
     own, title = document["ranking"]["method"], "Other methods of ranking"
-    lead = "Another way to combine the same numbers; all else stays as it is."
+    lead = "The same scores, combined by other methods."
     methods = sorted(document.get("methods", ()), key=lambda method: bool(method["method"] != own))
     if not methods:
         none = "leaderboard.json does not have the ranks under other methods."
@@ -520,18 +518,18 @@ def _methods_section(document: Document) -> page.Section:
         [team["name"], *(page.Cell(rank, tables.rank_text(rank) + " *" * (rank != ranks[0])) for rank in ranks)]
         for team, *ranks in zip(document["teams"], *(method["places"] for method in methods), strict=True)
     ]
-    note, caption = "*: another rank than by the method that is applied.", "Ranks under other methods of ranking"
+    note, caption = "*: differs from the rank by the applied method.", "Ranks under other methods of ranking"
     table = tables.table_of("method-table", caption, ["team", *titles], rows, rest=TABLE_OF_TEAMS, note=note)
     return page.Section("methods", title, (table,), lead)
 
 
 def _audit_sections(document: Document, audit: Document | None) -> list[page.Section]:
-    """Show what an audit of the same challenge states."""
+    """Show the answer of an audit of the same challenge."""
     if audit is None:
         return []
     title = "Can the first rank be defended?"
     if audit["challenge"] != document["challenge"]:
-        return [_text_section("audit", title, "The audit.json beside this leaderboard is of other rules or cases.")]
+        return [_text_section("audit", title, "audit.json was made with other rules or cases.")]
     return [page.Section("audit", title, (answer_text(audit),), "The answer of the audit."), rule_section(audit)]
 
 
@@ -550,7 +548,7 @@ def _ranking_rules_section(document: Document) -> page.Section:
 
 
 def _common_section(document: Document) -> list[page.Section]:
-    """Compare teams in pairs on the nuclei that both matched, if the nuclei of the teams are known."""
+    """Compare pairs of teams on the nuclei that both teams matched, if these nuclei are stored."""
     common = document.get("common_nuclei")
     if not common:
         return []
@@ -580,17 +578,17 @@ def _common_section(document: Document) -> list[page.Section]:
         rows.append([pair["first"], pair["second"], pair["common"], shares, *who])
     pairs = tables.table_of(
         "common-pairs",
-        "Pairs of teams on their common nuclei, neighbours first",
+        "Team pairs on common nuclei, adjacent ranks first",
         ["team", "other team", "common nuclei", "of its matches", *ahead],
         rows,
         rest="pairs of leaderboard.json",
-        note=f"Compared are two teams with at least {common['least']} common nuclei that are at least "
-        f"{percent(common['share'])} of what each of them matched; else whoever matched more is ahead. In brackets: "
-        f"the 95 % interval (Student), from five {document['units']['kind']} on.",
+        note=f"Two teams are compared if at least {common['least']} nuclei are common, and at least "
+        f"{percent(common['share'])} of the matched nuclei of each team; otherwise the team with more matches is "
+        f"ahead. In brackets: the 95% interval (Student), for five or more {document['units']['kind']}.",
     )
     lead = (
-        "Who outlines the same nuclei better? Two teams are compared on the reference nuclei that both matched, every "
-        f"one of the {document['units']['kind']} weighing the same."
+        "Which team outlines the same nuclei better? Only nuclei matched by both teams count; all "
+        f"{document['units']['kind']} have the same weight."
     )
     return [page.Section("common", "On common nuclei", (teams, pairs, *notes), lead)]
 
@@ -599,7 +597,7 @@ def _ahead_cell(by: str, measure: Document) -> page.Cell:
     """Return which team of a pair is ahead and by how much, or that the number of matched nuclei decides."""
     ahead = "neither" if measure["ahead"] is None else tables.write_name(measure["ahead"])
     if by == "matched":
-        return page.Cell(ahead, f"{ahead}: matched more" if measure["ahead"] else "neither: matched as many")
+        return page.Cell(ahead, f"{ahead}: more matches" if measure["ahead"] else "tie: equal matches")
     if measure["difference"] is None:
         return page.Cell(None)
     sign, ends = -1 if measure["difference"] < 0 else 1, ""

@@ -52,7 +52,7 @@ class ShownTable:
 
 @dataclass(frozen=True, slots=True)
 class ShownPage:
-    """A page that a notebook shows in a frame of its own; ``height`` in px."""
+    """A page that a notebook shows in a separate frame; ``height`` in px."""
 
     page: Page
     height: int = 640

@@ -32,12 +32,12 @@ class NucleusTable:
 
     outcome          int64 (R,), index in ``OUTCOMES``
     classes          names; ``reference_class`` int64 (R,) is an index in them, -1: no reference nucleus
-    reference_area   float64 (R,) px, NaN: none
+    reference_area   float64 (R,) px, NaN without a reference nucleus
     measures         float64 (R,) by the name of the measure, NaN: not measured
-    cases            names; ``case`` int64 (R,) is an index in them. This and what follows is for the browser
-    prediction_class, prediction_area   as those of the reference
+    cases            names; ``case`` int64 (R,) is an index in them. This and the following are for the browser
+    prediction_class, prediction_area   as for the reference
     reference_id, prediction_id         texts, object (R,)
-    reasons          the columns of objects.csv that state why a nucleus is not matched, (R,) each; may be empty
+    reasons          the columns of objects.csv that explain why a nucleus is not matched, (R,); may be empty
     """
 
     outcome: Int64
@@ -80,7 +80,7 @@ def disc_iou(area: Float64 | np.float64) -> Float64:
 
 
 def size_section(nuclei: NucleusTable) -> Section:
-    """How many nuclei of each size are matched, and how well, next to what a pixel costs at that size."""
+    """Numbers and quality of matched nuclei per size, next to the cost of a pixel at that size."""
     lead = (
         "A pixel costs a small nucleus more than a large one. The disc of the same area that is drawn one pixel too "
         "small all around has the IoU that a pixel costs: a median above it loses by its size, one below it by more."
@@ -130,7 +130,7 @@ def threshold_section(result: ResultDocuments) -> list[Section]:
     figure = Figure(
         "score-by-threshold",
         "Scores by the IoU that a pair must exceed",
-        f"{name} is {best:.3f} at an IoU above {low:g} and {least:.3f} above {high:g}. Nuclei are matched anew at "
+        f"{name} is {best:.3f} at an IoU above {low:g} and {least:.3f} above {high:g}. Nuclei are matched again at "
         f"each threshold; {result.main_in_words}.",
         _curve_series(curves),
         x=Axis("IoU that a pair must exceed", (max(0.0, low - 0.05), 1.0)),
@@ -143,7 +143,7 @@ def threshold_section(result: ResultDocuments) -> list[Section]:
 def roc_section(result: ResultDocuments, counts: Sequence[MatchCounts]) -> list[Section]:
     """Plot ROC curves of each class over the matched pairs of all cases; nothing without class probabilities.
 
-    The bands are those of evalutils (``roc`` of grand-challenge-metrics): bootstrap samples of nuclei.
+    The bands come from bootstrap samples of nuclei, as in evalutils (``roc`` of grand-challenge-metrics).
     """
     known = [(each.pair_class[:, 0], each.pair_probability) for each in counts if len(each.pair_class)]
     if not known or any(probability is None for _, probability in known):
@@ -166,7 +166,7 @@ def roc_section(result: ResultDocuments, counts: Sequence[MatchCounts]) -> list[
         return []
     figure = Figure(
         "roc",
-        "ROC curve of each class against the others",
+        "ROC curve of each class against all other classes",
         f"Area under the curve, 95% interval: {', '.join(areas)}. Mean over 100 bootstrap samples of matched nuclei; "
         "bands are 95% intervals.",
         series,
@@ -185,7 +185,7 @@ def _curve_series(curves: Mapping[str, Iterable[tuple[float, float]]]) -> list[S
 
 
 def coverage_section(result: ResultDocuments) -> list[Section]:
-    """A plot for the scores and one for each unit of the distances; nothing where details.json has no curves."""
+    """One plot for scores and one per unit of distances; nothing if details.json has no curves."""
     curves = result.details.get("coverage_curves") if result.details is not None else None
     if curves is None:
         return []
@@ -203,7 +203,7 @@ def coverage_section(result: ResultDocuments) -> list[Section]:
             for name in names
         )
         title = f"distance, {unit}" if unit else "score"
-        words = "A false negative counts the worst value: where a curve bends, the nuclei that were found end."
+        words = "A false negative counts with the worst value: a curve bends where the true positives end."
         figure = Figure(
             f"coverage-{unit or 'scores'}",
             f"{title.capitalize()} over the best share of the reference nuclei",
@@ -214,8 +214,8 @@ def coverage_section(result: ResultDocuments) -> list[Section]:
         )
         blocks.append(figure)
     lead = (
-        "Of all reference nuclei, pooled, the best share counts, from a twentieth to all of them. A curve that stays "
-        "flat to the end belongs to outlines that are alike; one that drops early to few nuclei that were found."
+        "Each point averages the best share of all reference nuclei, pooled, from a twentieth to all. A flat curve "
+        "means outlines of similar quality; an early drop means few true positives."
     )
     return [Section("coverage", "Quality against coverage", tuple(blocks), lead)] if blocks else []
 
@@ -236,7 +236,7 @@ LEAD = (
 
 @dataclass(frozen=True, slots=True)
 class TeamNuclei:
-    """The nuclei of a submission and, by the name of the case, what is drawn of them, and its main score."""
+    """The nuclei of a submission, and the scene and main score of each case by name."""
 
     name: str
     nuclei: NucleusTable
@@ -245,7 +245,7 @@ class TeamNuclei:
 
 
 def browser_section(teams: Sequence[TeamNuclei], rule: Mapping[str, Any], *, score: str = "") -> list[Section]:
-    """The section with the browser; nothing if no nucleus is known."""
+    """The section with the browser; nothing without nuclei."""
     if not any(len(team.nuclei.case) for team in teams):
         return []
     return [Section("browser-section", PAGE_TITLE, (browser_of(teams, rule, score=score),), LEAD)]
@@ -264,8 +264,8 @@ def browser_of(
 
     rule      the first matching rule, as in the resolved rules
     score     title of the main score
-    order     names of cases, those that come first
-    overview  how many of these are drawn as a whole before one is chosen
+    order     names of the first cases
+    overview  number of cases that are drawn as a whole before a case is chosen
     start     a case that the viewer shows at once
     """
     names = dict.fromkeys([*order, *(name for team in teams for name in team.nuclei.cases)])
@@ -283,10 +283,10 @@ def browser_of(
     columns |= {side: np.where(columns["case"] < first, columns[side], "") for side in ("reference", "prediction")}
     drawn = int(np.count_nonzero(outlines[columns["case"] < first] != ""))
     if first < len(cases) and drawn:
-        thinned.append(f"The first {first:,} of {len(cases):,} cases are drawn; the others stand in the tables.")
+        thinned.append(f"The first {first:,} of {len(cases):,} cases are drawn; the tables list all cases.")
     elif 0 < drawn < len(rows):
         has = "has" if drawn == 1 else "have"
-        thinned.append(f"{drawn:,} of them {has} a picture: of large cases, what is around the nuclei that lost most.")
+        thinned.append(f"{drawn:,} of them {has} a picture: in large cases, around the costliest nuclei.")
     scenes: dict[str, list[Scene]] = {name: [] for name in cases}
     for scene in (scene for team in teams for name, scene in team.scenes.items() if cases.get(name, first) < first):
         scenes[scene.case].append(scene)
@@ -351,11 +351,11 @@ _OF_UNMATCHED = ("nearest_id", "nearest_iou", "nearest_distance_px", "taken_by")
 
 
 def _packed_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Pack the columns of all rows: what repeats stands once.
+    """Pack the columns of all rows, without repeats.
 
     runs      team, case and number of rows that follow each other
-    outlines  texts; ``columns`` have their places. The first one is none
-    kinds     words; ``columns`` have their places
+    outlines  texts; ``columns`` contain their indices. The first is empty
+    kinds     words; ``columns`` contain their indices
     why       the best candidates of rows without a match, by ``row``
     """
     packed = {key: values for key, values in columns.items() if key not in ("team", "case", *_OF_UNMATCHED)}
@@ -379,8 +379,8 @@ def _packed_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
 def lost_px(nuclei: NucleusTable, state: Int64) -> Float64:
     """Pixels that each row costs, float64 (R,): A and B are the areas, and A + B = (1 + IoU) union.
 
-    Missed or spurious: the area; of the wrong class: the union; matched: the union without the intersection. NaN: not
-    known, as of points.
+    False negative or false positive: the area; wrong class: the union; matched: the union without the intersection. NaN
+    if unknown, as for points.
     """
     total = np.nansum([nuclei.reference_area, nuclei.prediction_area], axis=0)
     union = total / (1 + nuclei.measures.get("iou", np.full(len(total), np.nan)))

@@ -50,10 +50,10 @@ class Tiles:
 class Cell:
     """A cell with more than a value.
 
-    text    what is shown instead of the value; it is sorted by the value
+    text    shown instead of the value; sorting uses the value
     anchor  of the section, table or figure of the page that it links to
-    shade   0…1, how strongly its background is coloured; None: not at all
-    bar     a value in 0…1 and the ends of its interval, drawn as a bar; None: nothing is drawn
+    shade   0…1, strength of the background colour; None: no colour
+    bar     a value in 0…1 and the ends of its interval, drawn as a bar; None: no bar
     name    the anchor of its row
     page    a file that it links to instead, as a relative URL
     """
@@ -73,7 +73,7 @@ Value = Cell | float | int | str | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``digits`` of a number; None: texts. ``help`` is a sentence on what the column holds."""
+    """``digits`` of a number; None: texts. ``help`` describes the column in a sentence."""
 
     title: str
     digits: int | None = None
@@ -99,11 +99,11 @@ class Table:
 class Dot:
     """A mark of a plot.
 
-    x, y       a text is a category, in the order in which it first comes; y None: a gap in a line
-    text       what the table of numbers says beside x and y
-    anchor     what its row in the table of numbers leads to
-    low, high  the ends of an interval of y, drawn as whiskers; of a line whose dots all have them, as a band
-    size       of a disc its share in 0…1, which its area is in proportion to; of a symbol that stands out, too
+    x, y       a text is a category, in order of appearance; y None: a gap in a line
+    text       additional text in the table of numbers
+    anchor     link target of its row in the table of numbers
+    low, high  the ends of an interval of y, drawn as whiskers; as a band if all dots of a line have them
+    size       the share, 0…1, that the area of a disc is proportional to; also for highlighted symbols
     """
 
     x: float | str
@@ -117,10 +117,10 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Dots of one kind. Symbols and dashes follow the position among the series, so that colour is not alone.
+    """Dots of one kind. Symbols and dashes follow the index of the series, so that the plot does not depend on colour.
 
     colour   a name of the style sheet with an @ before it ("@missed", "@ink"), or "@1" … "@8" for classes and teams
-    kind     "boxes": quartiles of y (interpolated, as numpy does) and all dots, which have the same x
+    kind     "boxes": quartiles of y (interpolated, as numpy does) and all dots, at the same x
     """
 
     name: str
@@ -142,7 +142,7 @@ class Axis:
 class Figure:
     """A plot.
 
-    description  what the plot shows, in a sentence or two, with its main numbers: for people who cannot see it
+    description  the content of the plot in a sentence or two, with its main numbers, for people who cannot see it
     horizontal   x of the dots goes down, y to the right
     """
 
@@ -155,7 +155,7 @@ class Figure:
     horizontal: bool = False
 
     def names(self, along: Literal["x", "y"]) -> list[str]:
-        """The categories of an axis, in the order in which they first come; none on an axis of numbers."""
+        """The categories of an axis, in order of appearance; empty on an axis of numbers."""
         values = [getattr(dot, along) for one in self.series for dot in one.dots]
         return list(dict.fromkeys(value for value in values if isinstance(value, str)))
 
@@ -164,8 +164,8 @@ class Figure:
 class Widget:
     """Nuclei to look through, with the anchor "browser"; ``templates/browser.html.j2`` and ``.js`` draw them.
 
-    words  what a terminal shows instead
-    note   what is omitted
+    words  shown on a terminal instead
+    note   about omissions
     """
 
     data: Mapping[str, Any]
@@ -178,7 +178,7 @@ Block = Text | Tiles | Table | Figure | Widget
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page with a heading; ``lead``: in a sentence or two what one sees; ``folded``: closed at first."""
+    """A part of the page with a heading; ``lead``: describes it in a sentence or two; ``folded``: closed at first."""
 
     anchor: str
     title: str

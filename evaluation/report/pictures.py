@@ -1,4 +1,4 @@
-"""A second pass over a scored submission: what the browser of nuclei draws of its cases, and overlays for QuPath."""
+"""A second pass over a scored submission: scenes for the browser of nuclei, and overlays for QuPath."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from nuclei_metrics.model import Bool, Case, Instances, Int64, Region
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Rows y0 to y1 - 1 and columns x0 to x1 - 1 of an image, and its tissue, of which ``step`` pixels become one.
+    """Rows y0 to y1 - 1 and columns x0 to x1 - 1 of an image, and its tissue, with ``step`` pixels reduced to one.
 
-    webp   the picture; b"": there is none
+    webp   the picture, or b""
     """
 
     y0: int
@@ -80,7 +80,7 @@ class Window:
 class JudgedCase:
     """A matched case with the kind of error of each nucleus.
 
-    ignored   predictions that left because of the ignore region; none of a case that was not submitted
+    ignored   predictions removed by an ignore region; empty if the case was not submitted
     """
 
     matched: MatchedCase
@@ -103,9 +103,9 @@ def judge_case(
 def draw_instances(
     result: Result, pairs: Mapping[str, tuple[Instances, Instances | None]], regions: Mapping[str, Region]
 ) -> dict[str, Scene]:
-    """Draw the nuclei in memory from which a result was made, reference and prediction of each case, without tissue.
+    """Draw the nuclei in memory of a result, reference and prediction of each case, without tissue.
 
-    regions  of what is not annotated, by the name of the case
+    regions  unannotated regions, by the name of the case
     """
     challenge, scenes = result.challenge, {}
     pixels = _share_pixels({case.name: prod(case.shape_yx) for case in challenge.cases}, PIXELS)
@@ -126,7 +126,7 @@ QUALITY = 55  # of WebP
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """What is drawn of a case; rows are those of objects.csv under the first matching rule, (R,) each.
+    """The scene of a case, with the rows of objects.csv under the first matching rule, (R,).
 
     windows    the whole case, or parts of it; the tissue of either may be reduced
     is_whole   whether it is the whole case
@@ -176,7 +176,7 @@ def scene_of(judged: JudgedCase, image: Path | None, pixels: int) -> Scene:
 
 
 def scene_rows(judged: JudgedCase) -> tuple[Int64, Int64]:
-    """Reference and prediction of each row of objects.csv, -1 for none: matched, missed, then false positives."""
+    """Reference and prediction of each row of objects.csv, -1 if missing: matched, false negatives, false positives."""
     pairs = next(iter(judged.matched.matches.values()))
     sides = (judged.matched.reference.instances, judged.matched.prediction)
     matched = (pairs.reference_index.astype(np.int64), pairs.prediction_index.astype(np.int64))
@@ -249,7 +249,7 @@ def _inside_windows(instances: Instances, windows: Sequence[Window]) -> Bool:
 
 
 def outline_texts(instances: Instances, chosen: Bool) -> list[str]:
-    """The outlines of the chosen instances, "" for the others.
+    """The outlines of the chosen instances, "" for other instances.
 
     A ring is "x y" and the lengths of its sides, but for the last, in turn to the right and down; rings are joined by
     ";". A point has no sides, and one half pixel more.
@@ -285,8 +285,8 @@ FOLDER = "images"  # of a challenge
 def find_images(challenge: Challenge, folder: Path, images: Path | None = None) -> dict[str, Path]:
     """The image of each case that has one: ``<case>.svs``, ``.tif``, ``.tiff`` or ``.png``.
 
-    It is in ``images`` or in the folder of its group there; where that is not given, in the folder ``images`` of the
-    challenge, or next to the files of the reference. These are never taken for images.
+    It is in ``images`` or in the folder of its group there; by default in the folder ``images`` of the challenge, or
+    next to the files of the reference. Reference files are never used as images.
     """
     top = folder / FOLDER if images is None else images
     paths = {}
@@ -326,7 +326,7 @@ STATE_COLOURS: Mapping[str, str] = {
 
 
 def overlay_geojson(judged: JudgedCase, class_names: Sequence[str]) -> bytes:
-    """A FeatureCollection of all nuclei of both sides, of those that left because of an ignore region, and of regions.
+    """A FeatureCollection of all nuclei of both sides, nuclei removed by an ignore region, and regions.
 
     class_names  class id c is ``class_names[c - 1]``; it becomes the name of the nucleus
 
@@ -363,8 +363,8 @@ def _nucleus_features(
 ) -> Iterator[dict[str, Any]]:
     """A feature of each nucleus that has pixels or a point; both nuclei of a pair have the same state.
 
-    kind  of error; None: the nuclei left because of an ignore region, and nothing else is known of them
-    iou   NaN: not known
+    kind  of error; None for nuclei removed by an ignore region, without further information
+    iou   NaN if unknown
     """
     areas = instances.areas_px().tolist()
     for index, geometry in _geometries_of(instances):
@@ -440,7 +440,7 @@ def label_tiffs(judged: JudgedCase) -> dict[str, bytes]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Judgement:
-    """What a worker knows of a case after it was judged; ``files`` were written."""
+    """Outcome of a judged case from a worker; ``files`` were written."""
 
     errors: CaseErrors
     scene: Scene | None
@@ -459,7 +459,7 @@ def _judge_cases(
     """Judge and draw some cases, or return the fault.
 
     images  by the name of the case
-    pixels  by name, how many may be shown of the cases whose scenes are wanted
+    pixels  by name, the pixel limits of the cases with requested scenes
     """
     rules = rules_of_references(challenge)
     outcomes = [read_and_match(challenge, folder, files, case, rules) for case in inputs]
@@ -492,7 +492,7 @@ PIXELS = 20_000_000  # of all cases together that a page may show: some 4 MB
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SecondPass:
-    """Holds what the second pass over a submission found.
+    """Results of the second pass over a submission.
 
     scenes     by name, of the cases that were requested
     errors     of every case
@@ -522,10 +522,10 @@ def illustrate_cases(
 ) -> SecondPass:
     """Read every case of a submission again, as ``score_submission`` does, and find the state of its nuclei.
 
-    challenge  other rules for the same cases and files than those of challenge.toml
-    drawn      names of cases whose scenes are wanted, the most wanted first; PIXELS are shared among them
-    images     where the images of the cases are; None: see ``find_images``
-    overlays   where the overlays of every case are written; None: nowhere
+    challenge  rules other than challenge.toml for the same cases and files
+    drawn      names of cases with requested scenes, by priority; PIXELS are shared among them
+    images     folder of the images of the cases; None: see ``find_images``
+    overlays   folder for the overlays of every case; None: no overlays
 
     Raises what ``score_submission`` raises. Workers never change a byte.
     """
@@ -554,7 +554,7 @@ def illustrate_cases(
 
 
 def _share_pixels(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """Share the pixels that may be shown among cases: what small ones do not need is left for large ones.
+    """Share the allowed pixels among cases: large cases get the unused share of small cases.
 
     >>> _share_pixels({"a": 100, "b": 10, "c": 100}, 130)
     {'b': 43, 'a': 60, 'c': 60}

@@ -40,8 +40,8 @@ def scatter_section(
 ) -> list[Section]:
     """Plot SQ against RQ and precision against recall, a dot for each unit of each result; nothing without details.
 
-    results  by name, those in front first; ``unit``: what a dot is, such as "patient"
-    names    of the units in their order, where theirs are hidden; None: as in details.json
+    results  by name, leading results first; ``unit``: the unit of a dot, such as "patient"
+    names    of the units in order, if hidden; None: as in details.json
     """
     known = {name: result for name, result in results.items() if result.details is not None}
     shown = dict(list(known.items())[:RESULTS_UP_TO])
@@ -105,7 +105,7 @@ def correlation_figure(
 ) -> Figure | None:
     """Draw Kendall's tau between metrics over the teams of a board; None for fewer than three teams or two metrics.
 
-    ranked  paths of the columns of the ranking, which come first; ``aggregation``: of the other metrics
+    ranked  paths of the columns of the ranking, shown first; ``aggregation``: of the other metrics
     """
     paths = dict.fromkeys(
         [*ranked, *(path if path.endswith("pooled") else f"{path}.{aggregation}" for path in ORDERING)]
@@ -171,7 +171,7 @@ def log_linear_fit(iou: Float64, distance_px: Float64) -> _LogLinearFit | None:
 def outline_section(nuclei: Mapping[str, NucleusTable | None], rule: str) -> list[Section]:
     """Plot the IoU of matched pairs by area, and their Hausdorff distance against IoU; nothing without such pairs.
 
-    nuclei  of each model, or of a second annotator, whose agreement is then shown; ``rule``: how they match, in words
+    nuclei  of each model, or of a second annotator to show agreement; ``rule``: the matching rule, in words
     """
     figures: list[Figure] = []
     for index, (name, table) in enumerate(nuclei.items()):

@@ -1,4 +1,4 @@
-"""Why a nucleus is not matched, and why a team is behind: numbers of objects.csv and leaderboard.json in words."""
+"""Explanations of unmatched nuclei and lower ranks, from numbers of objects.csv and leaderboard.json."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from evaluation.report.result import ResultDocuments
 _Row = Mapping[str, str]
 _WORDS_OF_SIDES = {"reference": "reference nucleus", "prediction": "predicted nucleus"}
 _WORDS_OF_KINDS = {
-    "missed": "missed: no free prediction has an IoU of 0.1 or more with it",
-    "spurious": "spurious: no free reference nucleus has an IoU of 0.1 or more with it",
+    "missed": "missed: no unmatched prediction has an IoU of 0.1 or more with it",
+    "spurious": "spurious: no unmatched reference nucleus has an IoU of 0.1 or more with it",
     "wrong_class": "wrong class: the same rule without classes would match it",
     "poor_outline": "poor outline: the best free pair overlaps, but not enough for the rule",
     "split": "split: one reference nucleus is covered by several predictions",
@@ -26,10 +26,10 @@ _WORDS_OF_KINDS = {
 
 
 def reasons_at(folder: Path, result: ResultDocuments, case: str, at: str) -> list[str]:
-    """Explain in a paragraph each nucleus of a case with an id, or the nucleus that is nearest to "ROW,COLUMN".
+    """Explain in a paragraph each nucleus of a case with an id, or the nucleus nearest to "ROW,COLUMN".
 
     A line for each further matching rule follows. Raises WrongUsage for a case or a nucleus that objects.csv does not
-    have, and for a place outside.
+    have, and for a point outside.
     """
     first, *others = result.rules["matching"]["rules"]
     rows_of = {
@@ -52,7 +52,7 @@ def reasons_at(folder: Path, result: ResultDocuments, case: str, at: str) -> lis
 
 
 def _nearest_row(rows: Sequence[_Row], place: tuple[float, float], at: str) -> _Row:
-    """Return the nucleus that is nearest to a place. Raises WrongUsage for a place outside of all nuclei."""
+    """Return the nucleus nearest to a point. Raises WrongUsage for a point outside the extent of the nuclei."""
     placed = [row for row in rows if row["row"]]
     areas = (float(row[f"{side}_area_px"] or 0) for row in placed for side in _WORDS_OF_SIDES)
     reach = 2 * math.sqrt(max(areas, default=0.0) / math.pi) + 16  # the largest diameter, and some pixels for points
@@ -63,7 +63,7 @@ def _nearest_row(rows: Sequence[_Row], place: tuple[float, float], at: str) -> _
         if not low - reach <= value <= high + reach or not known:
             ends.append(f"{name}s {low:.0f} to {high:.0f}")
     if ends:
-        fix = f"The place lies outside: the nuclei of the case are in {' and '.join(ends)}."
+        fix = f"The point is outside: the nuclei of the case are in {' and '.join(ends)}."
         names = [row["reference_id"] or row["prediction_id"] for row in rows]
         wording = "not-in-result"
         raise WrongUsage(fault("unknown-code", "--at", wording=wording, fix=fix, name=at, known=names))
@@ -71,7 +71,7 @@ def _nearest_row(rows: Sequence[_Row], place: tuple[float, float], at: str) -> _
 
 
 def _under_rule(row: _Row, rows: Sequence[_Row], rule: Mapping[str, Any]) -> str:
-    """Say what becomes of the nuclei of a row under another matching rule."""
+    """Describe the nuclei of a row under another matching rule."""
     words = []
     for side, other in (("reference", "prediction"), ("prediction", "reference")):
         own = next((one for one in rows if row[f"{side}_id"] and one[f"{side}_id"] == row[f"{side}_id"]), None)
@@ -166,8 +166,7 @@ def rule_in_words(rule: Mapping[str, Any]) -> str:
 
 
 def _lacking(row: _Row, found: _Row | None, rule: Mapping[str, Any], side: str, iou: float, distance: float) -> str:
-    """Return what the best candidate lacks; nothing if it fulfils the rule, so that only its other match is the
-    reason."""
+    """Return why the best candidate fails the rule; nothing if only its other match is the reason."""
     lacking = []
     threshold, radius = rule.get("threshold"), rule.get("radius_px")
     if threshold is not None and iou <= threshold:
@@ -194,7 +193,7 @@ def columns_lost(document: Mapping[str, Any], name: str, titles: Sequence[str]) 
 
 
 def standing_in_words(document: Mapping[str, Any], name: str, titles: Sequence[str]) -> list[str]:
-    """Return the rank of a team and where it lost it. Raises WrongUsage for a name that is not ranked."""
+    """Return the rank of a team and its largest losses. Raises WrongUsage for a name without a rank."""
     names = [team["name"] for team in document["teams"]]
     if name not in names:
         raise _not_in_result("--team", name, names)
@@ -208,7 +207,7 @@ def standing_in_words(document: Mapping[str, Any], name: str, titles: Sequence[s
 
 
 def one_percent_more(result: ResultDocuments) -> list[str]:
-    """Say what F1 would be if one more percent of the reference nuclei were matched; nothing if none is missed."""
+    """Describe F1 with one more percent of the reference nuclei matched; nothing without false negatives."""
     counts = result.details["pooled"]["rules"][result.rule]["counts"] if result.details is not None else {}
     if not counts.get("false_negatives"):
         return []
@@ -216,9 +215,7 @@ def one_percent_more(result: ResultDocuments) -> list[str]:
     more = min(max(1, round((hits + missed) / 100)), missed)
     now, then = (2 * found / (hits + missed + found + extra) for found in (hits, hits + more))
     nuclei = counted(more, "more reference nucleus", "more reference nuclei")
-    return [
-        f"With {nuclei} matched (1 % of {hits + missed:,}), the pooled F1 would be {then:.4f} instead of {now:.4f}."
-    ]
+    return [f"With {nuclei} matched (1% of {hits + missed:,}), the pooled F1 would be {then:.4f} instead of {now:.4f}."]
 
 
 def _columns_lost(
@@ -240,7 +237,7 @@ def _columns_lost(
 
 
 def _lost_to(column: Mapping[str, Any], index: int, own: Mapping[str, Any], other: Mapping[str, Any], kind: str) -> str:
-    """Return by how much a team is behind another, with the p-value of the declared test if known."""
+    """Return the difference between two teams, with the p-value of the declared test if known."""
     values = [team["columns"][index]["value"] for team in (own, other)]
     words = f"{quote(other['name'])} by {abs(values[0] - values[1]):.4f}"
     names = {own["name"], other["name"]}

@@ -23,7 +23,7 @@ WORDS_OF_AGGREGATIONS: Mapping[str, str] = {
 }
 OF_UNIT: Mapping[str, str] = {"pooled": "pooled", "group": "group_mean", "case": "case_mean"}
 REASONS: Mapping[str, str] = {
-    "no-instances": "there is nothing to score, neither in the reference nor in the prediction",
+    "no-instances": "there are no nuclei in the reference and the prediction",
     "no-reference": "there are predictions, but no reference nucleus",
     "no-prediction": "there are reference nuclei, but no prediction",
     "nothing-matched": "there are nuclei on both sides, but no matched pair",
@@ -32,14 +32,14 @@ REASONS: Mapping[str, str] = {
     "no-probability": "the predictions come without confidences, or without probabilities of classes",
     "class-aware-matching": "the matching rule already compared the classes",
     "points-only": "nuclei of one side are points, which have no outline to compare",
-    "no-spacing": "the size of a pixel is not known",
+    "no-spacing": "the pixel size is unknown",
     "no-units": "no patient or case has a value, for different reasons",
     "one-group": "there is one patient only: no bootstrap",
-    "undefined": "the number itself is undefined",
+    "undefined": "the score itself is undefined",
     "few-groups": "too few patients for an interval",
     "few-nuclei": "too few nuclei for an interval",
-    "often-undefined": "the number is undefined in too many bootstrap samples",
-    "needs-details": "the rank depends on the values of every patient, which are not known for earlier results",
+    "often-undefined": "the score is undefined in too many bootstrap samples",
+    "needs-details": "the rank needs per-patient scores, which earlier results do not contain",
     "no-value": "a column has no value, or the submission is not ranked",
 }
 
@@ -110,13 +110,13 @@ class ResultDocuments:
 
     @cached_property
     def aggregations(self) -> tuple[str, ...]:
-        """Those that the result has, the challenge's own one first."""
+        """The available aggregations, the aggregation of the challenge first."""
         names = {name for path in self.paths for name in node_at(self.metrics, path)}
         return tuple(sorted(names, key=lambda name: (name != self.main, list(WORDS_OF_AGGREGATIONS).index(name))))
 
     @cached_property
     def main(self) -> str:
-        """The aggregation of the challenge: its unit; otherwise that of the intervals or of the ranked columns."""
+        """The aggregation of the challenge: its unit, otherwise from the intervals or the ranked columns."""
         if self.details is not None:
             return OF_UNIT[self.rules["aggregation"]["unit"]]
         for part in ("confidence_intervals", "leaderboard"):
@@ -128,7 +128,7 @@ class ResultDocuments:
 
     @property
     def main_in_words(self) -> str:
-        """Name the main aggregation in words; where every patient has one case, the words say cases."""
+        """Name the main aggregation in words; "cases" if every patient has one case."""
         alone = self.main == "group_mean" and self.details is not None and not self.are_grouped
         return WORDS_OF_AGGREGATIONS["case_mean" if alone else self.main]
 

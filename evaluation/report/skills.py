@@ -1,4 +1,4 @@
-"""Detection, classification and segmentation side by side: the main scores of each, in one list.
+"""The main scores of detection, classification and segmentation, in one list.
 
 The terminal, pages and notebooks show the same rows, of one result in several aggregations, or of several results.
 """
@@ -80,7 +80,7 @@ COMPARED: Mapping[str, str] = {  # what a comparison shows, in the field's words
 
 @dataclass(frozen=True, slots=True)
 class _ShownScore:
-    """A value as it is in metrics.json, its interval, and why there is none."""
+    """A value as in metrics.json, its interval, or the reason for a missing value."""
 
     value: float | None
     ends: tuple[float, float] | None
@@ -141,7 +141,7 @@ def _score_of(result: ResultDocuments, path: str) -> _ShownScore:
 
 
 def _about_distances(rows: Sequence[SkillRow]) -> str:
-    """Return what an image without a matched nucleus costs, if a row is a distance of matched nuclei."""
+    """Return the cost of an image without matches, if a row is a distance of matched nuclei."""
     return NOTE_ON_DISTANCES if any(row.path == "segmentation.hausdorff_px" for row in rows) else ""
 
 
@@ -158,8 +158,8 @@ def side_by_side(
 ) -> Table:
     """Tabulate scores in rows, with a column of bars for each result and aggregation.
 
-    The best of a row among those of the first column's aggregation is marked. Other ``skills`` go by their paths.
-    ``what`` heads the scores.
+    The best value of a row is marked, among values with the aggregation of the first column. Other ``skills`` go by
+    path. ``what`` heads the scores.
     """
     rows = skill_rows(list(columns.values()), skills)
     paths = [row.path for row in rows]
@@ -177,7 +177,7 @@ def side_by_side(
         table.append([f"{name} {row.arrow}", *cells])
     notes = ["↑: higher is better, ↓: lower is better."]
     notes += ["✓: the best."] if len(alike) > 1 else []
-    notes += ["○: shown beside, as a second annotation or a baseline; never the best."] if any(is_marked) else []
+    notes += ["○: second annotation or baseline, never marked as the best."] if any(is_marked) else []
     notes += ["In brackets: the interval."] if any(score.ends for row in rows for score in row.scores) else []
     whys = dict.fromkeys(score.why for row in rows for score in row.scores if score.value is None and score.why)
     notes += [f"{why.replace('-', ' ').capitalize()}: {reason_in_words(why)}." for why in whys]
@@ -222,8 +222,8 @@ TEAMS_UP_TO = 200  # that are shown side by side: reading the results of thousan
 def read_results(folder: Path, document: Document) -> dict[str, Document]:
     """The metrics.json of teams, by name, as ``leaderboard`` keeps them: ``results/<team>/metrics.json``.
 
-    Of more than ``TEAMS_UP_TO`` teams those in front are read. Omitted are teams without one, and results of other
-    rules or cases than those of the leaderboard.
+    Only the first ``TEAMS_UP_TO`` teams are read. Teams without a result, and results of other rules or cases than the
+    leaderboard, are omitted.
     """
     names = [team["name"] for team in (*document["teams"][:TEAMS_UP_TO], *document.get("shown", ()))]
     folders = {name: folder / "results" / name for name in names}
@@ -244,7 +244,7 @@ def results_in(files: Mapping[str, Path], document: Document) -> dict[str, Docum
 
 
 def main_of(document: Document, result: ResultDocuments) -> str:
-    """Choose the aggregation of the first ranked column, otherwise that of a result."""
+    """Choose the aggregation of the first ranked column, otherwise of a result."""
     path = document["columns"][0]["path"]
     return next((name for name in WORDS_OF_AGGREGATIONS if path.endswith(f".{name}")), result.main)
 

@@ -58,7 +58,7 @@ def _team_table(document: Document) -> Table:
                       team["first_share"], team["first_alone"], team["not_ranked"]])  # fmt: skip
     titles = ["team", "rank", "ranks", "first", "part", "alone", "not ranked"]
     caption = f"Ranks in {counted(variants, 'variant')}"
-    note = "Rank: by the challenge’s own rules. First: alone or with others."
+    note = "Rank: by the rules of the challenge. First: alone or tied."
     return tables.table_of("audit-teams", caption, titles, teams, rest="teams of audit.json", note=note)
 
 
@@ -68,25 +68,25 @@ def rule_section(document: Document) -> Section:
     effects.sort(key=itemgetter("dimension"))
     effects.sort(key=lambda effect: (-effect["pairs_changed"], -effect["first_changes"] / effect["comparisons"]))
     rows = [{**effect, "change_of_first": (effect["first_changes"], effect["comparisons"])} for effect in effects]
-    caption = "Rules, the one that moves the order most first"
+    caption = "Rules by their effect on the order"
     table = tables.table_of("effects", caption, ("dimension", "change_of_first", "pairs_changed"), rows)
-    lead = "All pairs of variants are compared that differ in this only."
-    return Section("rules", "What one rule changes", (table,), lead)
+    lead = "Compares all pairs of variants that differ only in this rule."
+    return Section("rules", "Effect of each rule", (table,), lead)
 
 
 def _pair_section(pairs: Sequence[Document]) -> Section:
-    """Show which differences between teams hold under all conditions, those that hold first."""
+    """Show which differences between teams are stable under all conditions, stable differences first."""
     rows: list[list[Value]] = []
     for pair in sorted(pairs, key=lambda pair: not pair["holds"]):
         counts = (tables.share_cell((pair[key], pair["conditions"])) for key in ("better", "significant"))
         names = pair["team"], pair["other"], metric_title(pair["column"])
         rows.append([*names, *counts, "yes" if pair["holds"] else "no"])
-    caption = "Pairs of teams, differences that hold first"
-    note = "Holds: better under all conditions, and significantly better under at least half of them."
-    titles = ["team", "other", "column", "better", "significantly better", "holds"]
+    caption = "Pairs of teams, stable differences first"
+    note = "Stable: better under all conditions, and significantly better under at least half of them."
+    titles = ["team", "other", "column", "better", "significantly better", "stable"]
     table = tables.table_of("pairs", caption, titles, rows, rest="pairs of audit.json", note=note)
     lead = "A condition is a combination of matching rule, threshold, overlap, ignore policy and missing values."
-    return Section("pairs-of-teams", "Which differences hold", (table,), lead)
+    return Section("pairs-of-teams", "Stable differences", (table,), lead)
 
 
 _WORDS_OF_BORDERS = {"remove": "removed", "remove_and_dilate": "dilated"}
@@ -105,12 +105,12 @@ def _border_section(conditions: Sequence[Document]) -> Section:
     lead = (
         "Borders between nuclei are removed, or removed and the nuclei dilated by a pixel. The last row of a column is "
     )
-    lead += "the reference itself, drawn as a colour map: the best that the format can hold."
+    lead += "the reference itself, drawn as a colour map: the limit of the format."
     return Section("borders-section", "What colour maps cost", (table,), lead)
 
 
 def _method_section(document: Document) -> Section:
-    """List what was varied and who is first under each value, who is not ranked, and what is omitted."""
+    """List the varied rules with the winners under each value, unranked teams, and omissions."""
     rows: list[list[Value]] = []
     for dimension in document["dimensions"]:
         alike: dict[str, list[Document]] = {}
@@ -121,14 +121,14 @@ def _method_section(document: Document) -> Section:
             values = [f"{entry['value']}{' (own)' * (entry['value'] == dimension['published'])}" for entry in entries]
             variants = sum(entry["variants"] for entry in entries)
             rows.append([dimension["name"], tables.name_some(values, VALUES_NAMED_UP_TO), variants, names])
-    caption = "What was varied, and the share of the first ranks under each value"
+    caption = "Varied rules, and the share of first ranks under each value"
     titles = ["rule", "values", "variants", "first"]
     blocks: list[Block] = [tables.table_of("varied", caption, titles, rows, sortable=False)]
     blocks += [unranked_table(document["not_ranked"])] if document["not_ranked"] else []
     blocks += [Text(tuple(document["notes"]))] if document["notes"] else []
     lead = (
-        "In each variant all teams are ranked anew. Shares of variants are no probabilities: they say how much of "
-        "what was tried agrees."
+        "All teams are ranked again in each variant. Shares of variants are not probabilities: they show how many "
+        "of the tested variants agree."
     )
     return Section("varied-rules", "The method", tuple(blocks), lead, folded=True)
 
@@ -151,10 +151,10 @@ DEFINITIONS = (
     "of 2 x 2 pixels from the upper left corner; a block belongs to a nucleus that covers more than half of it, or "
     "half of it with its upper left pixel. Half the resolution, then a pixel: the nuclei at half the resolution are "
     "compared with their copies that are changed there; distances are in pixels of the reference.",
-    "Each nucleus is compared with its changed copy. One without a pixel left has IoU, Dice and surface Dice 0, and "
-    "no distance. Given are the median, and in brackets the 10 % and the 90 % quantile.",
-    "For matching rules the changed reference is a submission, neighbours and ignore regions included. A nucleus is "
-    "lost if it is not paired with its changed copy; those without a pixel left are not counted.",
+    "Each nucleus is compared with its changed copy. A nucleus without a pixel left has IoU, Dice and surface Dice "
+    "0, and no distance. Cells show the median, and the 10% and 90% quantiles in brackets.",
+    "For matching rules, the changed reference is scored as a submission, with neighbours and ignore regions. A "
+    "nucleus is lost if it is not paired with its changed copy; nuclei without a pixel left are not counted.",
 )
 
 
@@ -189,7 +189,7 @@ def _name_of(stratum: Document) -> str:
 
 
 def _change_in(stratum: Document, change: str) -> Document:
-    """Find what a change did to the nuclei of a stratum."""
+    """Find the effect of a change on the nuclei of a stratum."""
     return next(effect for effect in stratum["effects"] if effect["perturbation"] == change)
 
 
@@ -205,7 +205,7 @@ def _spread_cell(stratum: Document, change: str, measure: str) -> Cell:
 
 
 def _advice_section(document: Document) -> Section:
-    """Show the advice, and in a table what a pixel costs each class and each size."""
+    """Show the advice, and the cost of a pixel per class and size."""
     first, *others = document["advice"]
     blocks: list[Block] = [Text((first["text"],), "warning" if first["is_warning"] else "good")]
     for is_warning in (True, False):
@@ -221,7 +221,7 @@ def _advice_section(document: Document) -> Section:
         rows.append([_name_of(stratum), Cell(cost, f"{cost:.2f}", shade=cost), *ious, *sizes])
     changes = [f"IoU, {PERTURBATIONS[change].replace('by ', '')}" for change in IN_BARS]
     titles = ["nuclei of", "IoU lost for a pixel", *changes, "nuclei", "median diameter, px"]
-    table = tables.table_of("classes", "What a pixel costs each class and each size", titles, rows)
+    table = tables.table_of("classes", "Cost of a pixel per class and size", titles, rows)
     return Section("advice", "What to do", (*blocks, table))
 
 
@@ -251,7 +251,7 @@ def _number_section(document: Document) -> Section:
     classes = sum(stratum["size_px"] is None and stratum["class"] is not None for stratum in document["strata"])
     table = tables.table_of(
         "measures",
-        "Median (10 % to 90 % quantile) of every measure",
+        "Median (10% to 90% quantile) of every measure",
         ["nuclei of", "change", "vanished", *map(metric_title, COMPARED_MEASURES)],
         rows,
         rest="rows of sensitivity.json",

@@ -1,4 +1,4 @@
-"""The page of one submission, and that of ``compare``.
+"""The page of one submission, and the page of ``compare``.
 
 metrics.json alone makes a page that can be published; the other documents add sections.
 """
@@ -53,12 +53,12 @@ FINDINGS_OPEN = 3  # or fewer stand open
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """All that is known of one submission.
+    """All data of one submission.
 
-    result   metrics.json, which alone gives a page with nothing but aggregates, and details.json
+    result   metrics.json (alone, it gives a page with only aggregates) and details.json
     nuclei   of objects.csv
-    pictures what is drawn of its cases
-    costs    what each kind of error costs (``study.error_costs``)
+    pictures scenes of its cases
+    costs    costs of each kind of error (``study.error_costs``)
     """
 
     result: ResultDocuments
@@ -70,7 +70,7 @@ class ReadResult:
 def submission_page(read: ReadResult, *, title: str = "Result of a submission", standing: Sequence[Block] = ()) -> Page:
     """The report of one result. ``standing``: its rank on a leaderboard (``standing_of``), which comes first.
 
-    What is below the nuclei is folded.
+    Sections below the nuclei are folded.
 
     KeyError, TypeError, ValueError and IndexError mean that a document is not of the form that ``score`` writes.
     """
@@ -94,7 +94,7 @@ def submission_page(read: ReadResult, *, title: str = "Result of a submission", 
 def nuclei_section(
     first: ResultDocuments, teams: Mapping[str, tuple[Sequence[Unit], NucleusTable, Mapping[str, Scene]]]
 ) -> list[Section]:
-    """The section with the browser of one submission or more: the cases, nuclei and scenes of each, by its name."""
+    """The section with the browser of one or more submissions: cases, nuclei and scenes, by name."""
     score = main_score(first)
     entries = [
         TeamNuclei(name, nuclei, scenes, {unit.name: unit.value(score) for unit in units})
@@ -107,7 +107,7 @@ def nuclei_section(
 
 
 def _answer_section(result: ResultDocuments, costs: Document | None, standing: Sequence[Block] = ()) -> Section:
-    """The rank, what was found in words, the skills side by side, and which errors cost most."""
+    """The rank, findings in words, the skills side by side, and the costliest errors."""
     rows = skill_rows([(result, result.main)])
     first = {row.skill: row.path for row in reversed(rows)}
     chosen = [(skill, first[skill]) for skill in SKILLS if skill in first]
@@ -116,7 +116,7 @@ def _answer_section(result: ResultDocuments, costs: Document | None, standing: S
     ]
     board = None if standing else result.metrics.get("leaderboard")
     if board:
-        path, among = "leaderboard.position", f"of {board['submissions']} ranked, this one included"
+        path, among = "leaderboard.position", f"of {board['submissions']} ranked, including this submission"
         tile = None if board["position"] is None else Tile("Rank", f"{board['position']:g}", among, path)
         tiles.append(tile or Tile("Rank", None, result.why(path), path, "warning"))
     sentences = _result_sentences(result)
@@ -154,7 +154,7 @@ def _result_sentences(result: ResultDocuments) -> list[str]:
 
 
 def _error_table(result: ResultDocuments, costs: Document) -> Table:
-    """The kinds of errors that occur, the costliest first: of how many nuclei, and what each skill loses by them."""
+    """The kinds of errors, the costliest first: numbers of nuclei, and losses of each skill."""
     first: dict[str, str] = {}
     for path, value in costs["as_is"].items():
         if value is not None:
@@ -187,7 +187,7 @@ def _skill_tile(result: ResultDocuments, skill: str, path: str) -> Tile:
         return Tile(skill, None, f"{detail}: {result.why(full)}", full, "warning")
     if (ends := result.interval(full)) is not None:
         level = result.rules["confidence"] and result.rules["confidence"]["level"] if result.details else None
-        detail += f", {f'{100 * level:g} %' if level else 'confidence'} interval {ends[0]:z.3f} to {ends[1]:z.3f}"
+        detail += f", {f'{100 * level:g}%' if level else 'confidence'} interval {ends[0]:z.3f} to {ends[1]:z.3f}"
     return Tile(skill, value, detail + "; lower is better" * is_lower_better(path), full)
 
 
@@ -206,7 +206,7 @@ def _rank_rows(result: ResultDocuments) -> Table:
 
 
 def _class_section(result: ResultDocuments, *, folded: bool) -> list[Section]:
-    """Scores of each class, and which classes are taken for which; nothing where neither is known."""
+    """Scores of each class, and the confusion of classes; nothing if both are missing."""
     blocks: list[Block] = []
     scores = {path: ".per_class.{}.".join(path.split(".")) for path in BY_CLASS}
     known = {
@@ -227,7 +227,7 @@ def _class_section(result: ResultDocuments, *, folded: bool) -> list[Section]:
             rows,
             help={title: f"{path.format('…')}.{result.main}" for title, path in known.items()},
             rest="classes of metrics.json",
-            note="–: undefined; the reasons stand below.",
+            note="–: undefined; see the reasons below.",
         )
         blocks.append(table)
     if result.details is not None:
@@ -298,7 +298,7 @@ def _scores_section(result: ResultDocuments) -> list[Section]:
         return [path, *(columns[title] for title in help)]
 
     caption, rest = "Scores under the first matching rule, as in metrics.json", "scores of metrics.json"
-    titles, note = ["path", *help], "evaluation explain PATH says how a score is computed."
+    titles, note = ["path", *help], "'evaluation explain PATH' describes a score."
     table = table_of("scores", caption, titles, map(cells, paths), help=help, rest=rest, note=note)
     return [Section("scores-section", "All scores", (table,))]
 
@@ -315,11 +315,11 @@ def _undefined_section(result: ResultDocuments) -> list[Section]:
         blocks = [table_of("undefined-values", "Undefined values", titles, rows, rest=rest)]
     if result.details is not None:
         blocks += _mean_blocks(result)
-    return [Section("undefined", "What has no value, and what was left out", tuple(blocks))]
+    return [Section("undefined", "Undefined scores and exclusions", tuple(blocks))]
 
 
 def _mean_blocks(result: ResultDocuments) -> list[Block]:
-    """How many units entered means, where some did not or were penalised, and what else was omitted."""
+    """Numbers of units in means, if some were excluded or penalised, and further omissions."""
     assert result.details is not None
     means = result.details["means"][result.rule]
     rows = [
@@ -342,7 +342,7 @@ def _mean_blocks(result: ResultDocuments) -> list[Block]:
 
 
 def _findings_section(result: ResultDocuments, pictures: SecondPass) -> list[Section]:
-    """List what was found in the submitted files."""
+    """List the findings about the submitted files."""
     if result.details is None:
         return []
     lines = [*map(str, result.details["findings"]), *render_findings(pictures.findings)]
@@ -355,9 +355,9 @@ def _rules_section(result: ResultDocuments) -> Section:
     """How nuclei are matched, in words, and all rules as they were applied."""
     matching = result.rules["matching"]["rules"]
     words = tuple(f"{rule['name']}: {rule_from(rule).words}" for rule in matching)
-    counted_only = "The nuclei of each class are counted in each case; where they lie does not matter."
+    counted_only = "The nuclei of each class are counted per case. Their positions do not matter."
     rules = {key: value for key, value in result.rules.items() if key not in ("limits", "publish", "audit")}
-    note = "evaluation explain KEY says what a key means, and which other values it can have."
+    note = "'evaluation explain KEY' describes a rule and its values."
     table = leaf_table("rules", "Rules that decided the scores", rules, note=note)
     return Section("rules-section", "The rules that were applied", (Text(words or (counted_only,)), table))
 
@@ -379,7 +379,7 @@ COUNTS_OF_UNITS = {
 
 
 def worst_first(result: ResultDocuments) -> list[Unit]:
-    """The cases, those with the worst main score first and those without a value last; equal ones by name."""
+    """The cases, the worst main score first, cases without a value last, ties by name."""
     score = main_score(result)
     return sorted(result.cases, key=lambda unit: _badness(score, unit.value(score), unit.name))
 
@@ -463,7 +463,7 @@ def comparison_page(
     about_classes: Sequence[str] = (),
     beside: Sequence[Table] = (),
 ) -> Page:
-    """Create the page of ``compare``: the scores of the models, the images, and folded below whatever else is known.
+    """Create the page of ``compare``: the scores of the models, the images, and folded below all other sections.
 
     results  of each model, with details.json
     board    the content of leaderboard.json, if several models are ranked
@@ -471,7 +471,7 @@ def comparison_page(
     scenes   of each model by the name of the image; may be empty
     unit     what means are over, such as "images"
     about_classes  lines about classes that differ
-    beside   tables beside the scores
+    beside   tables next to the scores
     """
     first = next(iter(results.values()))
     caption = f"Mean over {unit}" if len(first.groups) > 1 else "Scores of the image"

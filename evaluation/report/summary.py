@@ -30,11 +30,11 @@ _ROWS: Mapping[str, str] = {  # by the kind of error
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """The main score of a model, what each kind of error costs it, and its outlines beside a pixel.
+    """The main score of a model, the cost of each kind of error, and its outlines compared with a pixel.
 
     numbers  nuclei of each kind, the larger of the two sides
-    iou, of_a_pixel, within  mean IoU of matched pairs, that of discs of their areas drawn one pixel too small, and the
-             share of pairs with at least this IoU; None: no outlines
+    iou, of_a_pixel, within  mean IoU of matched pairs, the IoU of discs of their areas drawn one pixel too small, and
+             the share of pairs with at least this IoU; None without outlines
     """
 
     path: str
@@ -72,7 +72,7 @@ def _summarise(result: Result) -> _Summary | None:
 
 
 def summary_table(results: Mapping[str, Result]) -> Table | None:
-    """Tabulate what each kind of error costs the main score of each model; None if nothing is matched.
+    """Tabulate the cost of each kind of error in the main score of each model; None without matches.
 
     Names that begin with ``MARK`` are second annotations: the agreement of annotators.
     """
@@ -101,7 +101,7 @@ def summary_table(results: Mapping[str, Result]) -> Table | None:
     if any(one.iou is not None for one in own):
         note += (
             " IoU of one pixel: mean over discs with the areas of the matched nuclei, drawn one pixel too small; in "
-            "the row below, each nucleus is compared with its own disc."
+            "the row below, each nucleus is compared with a disc of the same area."
         )
     if models[-1].startswith(MARK):
         note += " ○: a second annotation; its agreement with the reference is the ceiling."
@@ -109,7 +109,7 @@ def summary_table(results: Mapping[str, Result]) -> Table | None:
 
 
 def _pixel_rows(own: Sequence[_Summary]) -> list[list[Value]]:
-    """Say how close the outlines of matched nuclei are to the border of the reference."""
+    """Describe how close the outlines of matched nuclei are to the border of the reference."""
     if all(one.iou is None for one in own):
         return []
     return [

@@ -21,20 +21,20 @@ HELP: Mapping[str, str] = {  # what columns hold, by their titles
     "ahead": "share of the patients or cases in which the team is better than the other",
     "alone": "variants in which no other team is first as well",
     "best": "the team that ranks first in this score",
-    "common nuclei": "reference nuclei that both matched",
-    "difference": "mean over patients or cases; above 0: the team is better than the other",
+    "common nuclei": "reference nuclei that both teams matched",
+    "difference": "mean over patients or cases; above 0: the first team is better",
     "disc, one pixel too small": "at the median area",
-    "d_z": "difference in standard deviations of the differences",
-    "first changes": "comparisons in which another team, or another number of teams, is first",
-    "interval": "Student's, of all pairs and columns together; whether a difference is significant the test says",
-    "p": "of the declared test, corrected for the number of pairs",
-    "IoU lost for a pixel": "by the worst change by one pixel, in the median",
-    "matched nuclei": "reference nuclei that it matched",
-    "of its matches": "share of what each of the two matched",
-    "pairs turned": "mean share of the pairs of teams whose order changes",
-    "part": "shared first ranks in equal parts: those of all teams make 1",
+    "d_z": "mean difference divided by its standard deviation",
+    "first changes": "comparisons that change the winner or a tie for first",
+    "interval": "Student's, over all pairs and columns together; significance comes from the test",
+    "p": "from the declared test, corrected for the number of pairs",
+    "IoU lost for a pixel": "median loss under the worst one-pixel change",
+    "matched nuclei": "reference nuclei that the team matched",
+    "of its matches": "share of the matched nuclei of each team",
+    "pairs turned": "mean share of team pairs that change their order",
+    "part": "first ranks, tied ranks divided equally; all teams add up to 1",
     "ranks": "the best and the worst in all variants",
-    "vanished": "those without a pixel left",
+    "vanished": "nuclei without a pixel left",
 }
 
 
@@ -49,7 +49,7 @@ def table_of(
     note: str = "",
     sortable: bool = True,
 ) -> Table:
-    """Tabulate the first records; ``rest`` ("teams of leaderboard.json") names those that are omitted.
+    """Tabulate the first records; ``rest`` ("teams of leaderboard.json") names the omitted records.
 
     columns   keys of records, which ``FIELDS`` states how to show; or titles, where records are rows
 
@@ -90,7 +90,7 @@ def _digits_for(number: float) -> int:
 
 
 def _in_cell(value: Any) -> Value:
-    """Write a value of a document in a cell: of a list the first names, True as "yes", False as nothing."""
+    """Write a value of a document in a cell: the first names of a list, True as "yes", False as ""."""
     if isinstance(value, list | tuple):
         return name_some([str(_in_cell(one)) for one in value])
     if isinstance(value, Mapping):
@@ -142,7 +142,7 @@ def share_cell(share: tuple[int, int]) -> Cell:
 
 
 def decimal_cell(value: float | None, text: str = "{}") -> Cell:
-    """A score with four decimals; ``text`` states what else is next to it."""
+    """A score with four decimals; ``text`` adds words next to it."""
     return Cell(value, text.format(decimal(value)))
 
 
@@ -164,7 +164,7 @@ def _ends_cell(ends: tuple[float | None, float | None]) -> Cell:
 
 
 def in_percent(share: float) -> Value:
-    """Show a share in a column "…, %" with one decimal; "> 99.9" and "< 0.1" where that would say all or none.
+    """Show a share in a column "…, %" with one decimal; "> 99.9" and "< 0.1" instead of a rounded 100 or 0.
 
     >>> in_percent(0.25), in_percent(0.9999).text
     (25.0, '> 99.9')
@@ -184,7 +184,7 @@ def bar_cell(
 
 
 def show_rest(number: int, limit: int, what: str, *, before: str = "") -> str:
-    """A sentence on what is not shown of a long list; nothing for a short one.
+    """A sentence on the omitted part of a long list; nothing for a short list.
 
     >>> show_rest(53, 50, "teams of leaderboard.json")
     'The first 50 of 53 teams of leaderboard.json are shown.'
@@ -225,7 +225,7 @@ HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def visible(text: str) -> str:
-    """Show control characters, and those that turn the direction of writing, by their numbers.
+    """Show control characters, including characters that change the direction of writing, by their numbers.
 
     >>> visible("a\\u202eb")
     'a‹U+202E›b'
@@ -239,7 +239,7 @@ def visible(text: str) -> str:
 
 
 def isolated(text: str, before: str = "\u2068", after: str = "\u2069") -> str:
-    """Put marks around words from right to left, which else would move the numbers next to them.
+    """Put marks around words from right to left, which otherwise move the numbers next to them.
 
     >>> isolated("שלום 0.5, b 0.7", "<", ">")
     '<שלום> 0.5, b 0.7'
@@ -299,7 +299,7 @@ def shown_number(value: float | str | None) -> str:
 
 
 def decimal(value: float | None) -> str:
-    """A score with four decimals and a true minus; 0 has none.
+    """A score with four decimals and a true minus sign; 0 has no sign.
 
     >>> decimal(-0.12345), decimal(-0.00001)
     ('−0.1235', '0.0000')
@@ -317,7 +317,7 @@ def rank_text(value: float | None) -> str:
 
 
 def rank_range(low: float | None, high: float | None) -> str:
-    """An interval of ranks, of which both ends may be the same."""
+    """An interval of ranks; both ends may be equal."""
     return rank_text(low) if low == high else f"{rank_text(low)} to {rank_text(high)}"
 
 

@@ -82,7 +82,7 @@ def _tile_grid(tiles: Tiles) -> Grid:
 
 @dataclass(frozen=True, slots=True)
 class _FittingTable:
-    """The first rows of a table, in as many blocks of columns as the terminal needs; the first column heads each."""
+    """The first rows of a table, in as many blocks of columns as the terminal needs, each with the first column."""
 
     table: Table
     rows: int
@@ -137,7 +137,7 @@ def _ends_of_width(texts: Sequence[Words], *, is_whole: bool) -> tuple[int, int]
 
 
 def _blocks(widths: Sequence[tuple[int, int]], room: int) -> Iterator[list[int]]:
-    """Yield the columns of each block: the first one, and as many others as there is room for.
+    """Yield the columns of each block: the first column, and as many further columns as fit.
 
     >>> [*_blocks([(10, 20), (8, 8), (8, 8), (8, 8)], 40)]
     [[0, 1, 2], [0, 3]]
@@ -152,7 +152,7 @@ def _blocks(widths: Sequence[tuple[int, int]], room: int) -> Iterator[list[int]]
 
 
 def _fitted(widths: Sequence[tuple[int, int]], room: int) -> list[int]:
-    """Share the width of a row: the widest columns get less than for one line, and none less than its least width.
+    """Share the width of a row: the widest columns are wrapped, but not below their minimum width.
 
     >>> _fitted([(10, 20), (8, 8)], 28), _fitted([(10, 20), (8, 8)], 80), _fitted([(5, 30), (5, 20)], 37)
     ([13, 8], [20, 8], [15, 15])
@@ -187,7 +187,7 @@ RASTERISED = {
 
 
 def rasterisation_table(reports: Mapping[str, RasterisationReport]) -> Table:
-    """Tabulate what happened when outlines became pixels; what happened to none of them has no column."""
+    """Tabulate the effects of rasterising; effects without nuclei have no column."""
     columns: dict[str, list[int]] = {}
     for title, name in RASTERISED.items():
         values = [getattr(report, name) for report in reports.values()]

@@ -1,7 +1,7 @@
 """Windows of the image of a case, for pictures: SVS and TIFF (by tiles or strips) and PNG.
 
-The images are the organiser's own, or the participant's own, and no score is built from them; so tifffile decodes them,
-with all compressions that imagecodecs knows. Sizes are bounded before memory is taken all the same.
+The images belong to the person who runs the program, and do not affect scores. So tifffile decodes them, with all
+compressions of imagecodecs. Sizes are still bounded before memory is taken.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _too_large_tissue(path: Path, got: str) -> InputFault:
 
 
 def mean_of_blocks(pixels: npt.NDArray[np.integer[Any]], step: int) -> Rgb:
-    """The rounded mean of each block of step x step pixels, (h, w, 3); the last ones may be smaller.
+    """The rounded mean of each block of step x step pixels, (h, w, 3); the last blocks may be smaller.
 
     >>> mean_of_blocks(np.array([[[0], [4], [9]], [[8], [8], [9]]]), 2)[..., 0].tolist()
     [[5, 9]]
@@ -157,14 +157,14 @@ class _TissuePage:
         """Refuse what cannot be read in parts, or is no picture. Raises InputFault."""
         page = self.page
         if page.photometric not in (MIN_IS_WHITE, MIN_IS_BLACK, RGB, PALETTE, YCBCR) or page.imagedepth != 1:
-            raise _unreadable_tissue(self.path, "pixels that are neither grey nor RGB")
+            raise _unreadable_tissue(self.path, "pixels that are not grey or RGB")
         if page.dtype is None or page.dtype.kind not in "bu" or page.dtype.itemsize > 2:
             raise _unreadable_tissue(self.path, f"pixels of the type {page.dtype}")
         if math.prod(self.segment_yx) * page.samplesperpixel * page.dtype.itemsize > MOST_BYTES:
             raise _too_large_tissue(self.path, f"a strip or tile of {' x '.join(map(str, self.segment_yx))} px")
 
     def pixels(self, y0: int, x0: int, y1: int, x1: int) -> Rgb:
-        """A window; only the strips or tiles under it are decoded. What a file omits is white."""
+        """A window; only the strips or tiles under it are decoded. Missing parts are white."""
         with _tissue_damage_told(self.path):
             page, (down, across) = self.page, self.segment_yx
             planes = page.samplesperpixel if page.planarconfig == SEPARATE_PLANES else 1

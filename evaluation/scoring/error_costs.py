@@ -1,4 +1,4 @@
-"""How much each kind of error costs each score: what the score would gain if every nucleus of the kind were right."""
+"""Cost of each kind of error per score: the gain if every nucleus of the kind were right."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def count_error_kinds(result: CaseResult, rule: str) -> CaseErrors:
 
 
 def error_costs(challenge: Challenge, cases: Iterable[CaseErrors]) -> dict[str, Any]:
-    """What each kind of error costs the headline scores of a challenge in its unit of aggregation, as tables for JSON.
+    """Costs of each kind of error in the headline scores of a challenge, as tables for JSON.
 
-    ``as_is`` contains the scores by their paths in metrics.json, ``kinds`` for each kind its nuclei and what each score
-    would gain, None if it is undefined. Gains do not add up to what is missing from 1: errors hide each other.
+    ``as_is`` contains the scores by their paths in metrics.json, ``kinds`` the nuclei of each kind and the gain of each
+    score, None if undefined. Gains do not add up to the difference from 1, because errors hide each other.
     """
     ordered = sorted(cases, key=lambda errors: (errors.case.group, errors.case.name))
     choice, unit = challenge.metric_choice(), challenge.aggregation.unit
@@ -96,9 +96,9 @@ def error_costs(challenge: Challenge, cases: Iterable[CaseErrors]) -> dict[str, 
 def _correct_table(table: CaseTable, kind: int, new_pairs: Int64, removed: Int64) -> CaseTable:
     """The cases with one kind of error corrected.
 
-    Each nucleus of the kind is found, named right and outlined like the average matched nucleus of its class (over all
-    cases; 1 if none of the class is matched), and the predictions of the kind that match nothing are gone. A poor
-    outline becomes that of the reference instead, and so do those of all matched nuclei.
+    Each nucleus of the kind is matched, with the right class and the mean outline quality of the matched nuclei of its
+    class (over all cases; 1 without matches). Unmatched predictions of the kind are removed. For poor outlines, all
+    matched nuclei get the outline of the reference instead.
 
     new_pairs, removed   reference nuclei and predictions of the kind without a match, by class, int64 (U, C + 1)
     """

@@ -48,13 +48,13 @@ def score_instances(
 
     Labels (H, W) may mean instances if the challenge has one class.
 
-    ``groups`` names the group (patient) of each case; a case without one is a group of its own. ``strata`` names the
-    stratum of each case, if there are strata; ``spacing_um`` is the size of the pixels of all images, if it matters;
-    ``regions`` are what is not annotated of cases, where the challenge states what becomes of predictions there.
-    The cases of the challenge are replaced by these. Instances are taken as they are: rules on how files become
-    instances, overlap and ignore rules among them, do not apply. Raises ValueError for no images, unusable names and
-    classes, and what the rules contradict in the cases, and
-    SubmissionRejected for a missing prediction if the challenge rejects those.
+    ``groups`` names the group (patient) of each case; a case without a group forms its own group. ``strata`` names
+    the stratum of each case, if any; ``spacing_um`` is the pixel size of all images, if it matters; ``regions`` are
+    the unannotated regions of cases, if the challenge has rules for predictions there.
+    They replace the cases of the challenge. Instances are used unchanged: rules for reading files, including overlap
+    and ignore rules, do not apply. Raises ValueError without images, for unusable names and classes, and for
+    contradictions between rules and cases; SubmissionRejected for a missing prediction if the challenge rejects missing
+    predictions.
     """
     if not isinstance(challenge, Challenge):
         raise ValueError(f"the first argument is of type {type(challenge).__name__}; expected the rules, a Challenge")
@@ -65,7 +65,7 @@ def score_instances(
         raise ValueError("no images to score")
     for table, word, example in ((groups, "groups", "patient 1"), (strata, "strata", "colon")):
         if table is not None and not (isinstance(table, Mapping) and (not table or set(table) & set(images))):
-            got = "name none of the images" if isinstance(table, Mapping) else f"are of type {type(table).__name__}"
+            got = "contain no name of an image" if isinstance(table, Mapping) else f"are of type {type(table).__name__}"
             raise ValueError(f"{word} {got}; expected a table by name, such as {{{next(iter(images))!r}: {example!r}}}")
     if spacing_um is not None and not (isinstance(spacing_um, Real) and SMALLEST <= spacing_um <= LARGEST):
         raise ValueError(f"spacing_um is {spacing_um!r}; expected the size of a pixel in um, such as 0.25")

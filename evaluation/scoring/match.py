@@ -35,13 +35,13 @@ LOOKED_AT = 64  # shared rows, or close points, for each run or point: a nucleus
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchedCase:
-    """A case whose nuclei are paired, by the name of the matching rule, and not yet measured.
+    """A case with paired nuclei, by the name of the matching rule, before measuring.
 
-    prediction  what is scored: instances in ignore regions have left
-    overlaps    of all nuclei, also of own duplicates, which take no part in matching and are not in ``table``
-    kept        places of the prediction in what was submitted, int64 (M,); None: all of it, in its order
+    prediction  the scored instances, without instances in ignore regions
+    overlaps    of all nuclei, including duplicates, which are excluded from matching and ``table``
+    kept        indices of the prediction in the submitted instances, int64 (M,); None: all, in order
     submitted   number of instances before, or None if the case was not submitted
-    reference_counts, prediction_counts   nuclei of each class, int64 (C,), also where nothing else is known of them
+    reference_counts, prediction_counts   nuclei of each class, int64 (C,), also if only numbers are known
     """
 
     case: Case
@@ -58,7 +58,7 @@ class MatchedCase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseSides:
-    """A case whose two sides are read. ``prediction`` None: not submitted.
+    """A case with both sides read. ``prediction`` None: not submitted.
 
     predicted_counts   nuclei of each class, int64 (C,), if the submission shows nothing else
     """
@@ -84,7 +84,7 @@ class CaseSides:
 
 
 def match_cases(challenge: Challenge, cases: Sequence[CaseSides]) -> list[MatchedCase]:
-    """Match several cases as ``match_case`` does: plain ones as one image, if every rule matches by pixels.
+    """Match several cases like ``match_case``: plain cases as one image, if every rule matches by pixels.
 
     The order of pixels in each case stays, so ties are decided as they are in the case alone. Raises TooManyPairs, and
     InputFault and ChallengeBroken as ``match_case`` does; which case is to blame, ``match_case`` shows.
@@ -151,10 +151,10 @@ def match_case(
 ) -> MatchedCase:
     """Match one case under all rules of the challenge. ``prediction`` None: not submitted.
 
-    Under the ignore policy ``drop_unmatched`` a prediction leaves that the first rule matches with nothing, and of
-    whose pixels more than the fraction lay in the region, before its pixels there left: the void rule of panoptic
-    quality (Kirillov et al., CVPR 2019, "void labels"). Then all rules match what is left. Own duplicates that do not
-    take part in matching (``_part_takers``) stay in the prediction and in none of the pairs: they are false positives.
+    The ignore policy ``drop_unmatched`` removes predictions that the first rule does not match, if more than the
+    fraction of their pixels was in the region: the void rule of panoptic quality (Kirillov et al., CVPR 2019, "void
+    labels"). Then all rules match the remaining predictions. Duplicates that are excluded from matching
+    (``_part_takers``) stay in the prediction without a pair: they are false positives.
 
     predicted_counts   nuclei of each class, int64 (C,), if the submission shows nothing else
     """
@@ -207,9 +207,9 @@ def sort_case(challenge: Challenge, case: MatchedCase, rule: MatchingRule) -> Er
 
 
 def own_twins(challenge: Challenge, case: Case, prediction: Instances) -> tuple[Int64, Int64]:
-    """Return the pairs of predictions of which one is a duplicate if the other one is matched.
+    """Return the pairs of predictions in which one is a duplicate if the other is matched.
 
-    None are returned if too many predictions lie on each other.
+    Empty if too many predictions overlap.
     """
     with suppress(InputFault):
         return _twins_of(challenge, case, prediction, challenge.limits.overlaps_per_case)
@@ -349,7 +349,7 @@ def _sides_of(challenge: Challenge, case: Case, reference: Instances, prediction
 
 
 def _too_many_overlaps(case: Case, prediction: Instances) -> Finding:
-    """Create the finding about predicted nuclei of which too many overlap."""
+    """Create the finding about too many overlapping predicted nuclei."""
     deepest = int(cover_depth(prediction.run_start, prediction.run_stop).depth.max(initial=0))
     return fault("too-many-overlaps", f"case {quote(case.name)}", nuclei=len(prediction), deepest=deepest)
 
@@ -358,10 +358,10 @@ def _too_many_overlaps(case: Case, prediction: Instances) -> Finding:
 class SeenNuclei:
     """What findings about a whole submission need to know of one case. The reference decides nothing here.
 
-    nuclei, outside   predicted nuclei, and those outside the image or on none of its pixels
-    twins, copies     nuclei with an own duplicate, and those of them that are equal to another
-    reach             share of the image, in x or y, that the nuclei reach into from its upper left corner
-    alone             share of the image that the only nucleus covers; 0 if there are several
+    nuclei, outside   predicted nuclei, and nuclei outside the image or without a pixel in it
+    twins, copies     nuclei with a duplicate, and nuclei equal to another nucleus
+    reach             share of the width or height of the image from its upper left corner to the last nucleus
+    alone             share of the image covered by the only nucleus; 0 if there are several
     """
 
     case: str
@@ -381,7 +381,7 @@ def see_nuclei(
 
     reaches  whether the reach is computed; otherwise ``reach_of_images`` may do that for many cases
 
-    Where own duplicates change no score, they are not counted if so many overlap that it would take long.
+    If duplicates change no score, they are not counted if too many overlap.
     Otherwise raises InputFault for too many.
     """
     changes = challenge.submission.duplicates != "keep"
@@ -431,7 +431,7 @@ def suspicious_content(cases: Sequence[SeenNuclei]) -> list[Finding]:
 
 
 def share_of_only_nucleus(instances: Instances) -> float:
-    """Return the share of the image that the only nucleus covers; 0 if there are several or none."""
+    """Return the share of the image covered by the only nucleus; 0 for several nuclei or no nucleus."""
     return (
         int(instances.areas_px()[0]) / math.prod(instances.shape_yx)
         if len(instances) == 1 and math.prod(instances.shape_yx) >= 1000
@@ -440,7 +440,7 @@ def share_of_only_nucleus(instances: Instances) -> float:
 
 
 def only_nuclei(shares: Sequence[float], where: str) -> list[Finding]:
-    """Warn of one large nucleus in each of several images, as in masks of the tissue. ``shares``: of the images."""
+    """Warn of a single large nucleus in several images, as in masks of tissue. ``shares``: of the images."""
     least = min(shares, default=0)
     if len(shares) < 2 or least < _LARGE:
         return []
@@ -471,7 +471,7 @@ def implausible_labels(instances: Instances, rules: FormatRules | None, where: s
 
 
 def suspect_labels(images: Sequence[Instances]) -> list[bool]:
-    """Return of which images ``implausible_labels`` may warn; small images are looked at together."""
+    """Return the images of possible ``implausible_labels`` warnings; small images are checked together."""
     suspect = [len(image.run_start) > _RUNS_OF_SMALL_CASES for image in images]
     small = [index for index, image in enumerate(images) if 0 < len(image.run_start) <= _RUNS_OF_SMALL_CASES]
     runs = np.cumsum([0, *(len(images[index].run_start) for index in small)]) // _RUNS_LOOKED_AT_TOGETHER
@@ -496,7 +496,7 @@ def end_in_8_bits(ids: Iterable[object]) -> bool:
 
 
 def own_duplicates(challenge: Challenge, cases: Sequence[SeenNuclei]) -> list[Finding]:
-    """Warn once of the own duplicates that a submission has in all its cases."""
+    """Warn once of the duplicates in all cases of a submission."""
     having = [f"case {quote(case.case)}" for case in cases if case.twins]
     twins, copies = sum(case.twins for case in cases), sum(case.copies for case in cases)
     if not copies and twins <= _TWINS_OF_NUCLEI * sum(case.nuclei for case in cases):

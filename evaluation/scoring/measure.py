@@ -1,6 +1,6 @@
 """Count and measure matched cases: matches -> counts, under every matching rule of the challenge.
 
-The engine counts (``nuclei_metrics.measure``). A challenge adds lists of nuclei, cases of which only numbers are known,
+The engine counts (``nuclei_metrics.measure``). A challenge adds lists of nuclei, cases with only numbers,
 and published faults.
 """
 
@@ -33,7 +33,7 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
     Raises InputFault where too many distant objects would be compared.
     """
     if challenge.metrics.size_quantiles and not challenge.metrics.sizes_px:
-        raise ValueError("the sizes of the reference are not known: with_sizes")
+        raise ValueError("sizes of the reference are missing: call with_sizes")
     points = challenge.reference.are_points or challenge.submission.are_points
     images = [_matched_image(challenge, case) for case in matched]
     border = challenge.metrics.boundary
@@ -91,7 +91,7 @@ def _result_of(
 
 
 def _list_objects(challenge: Challenge, matched: Sequence[MatchedCase]) -> Iterator[tuple[ObjectList, ObjectList]]:
-    """Yield the lists of nuclei of both sides of each case; those of small cases are made together."""
+    """Yield the lists of nuclei of both sides of each case; small cases are processed together."""
     batch: list[MatchedCase] = []
     held = 0
     for case in matched:
@@ -140,7 +140,7 @@ def _list_together(challenge: Challenge, matched: Sequence[MatchedCase]) -> Iter
 def _sort_nuclei(
     challenge: Challenge, matched: Sequence[MatchedCase], cases: JoinedCases, rule: MatchingRule
 ) -> ErrorKinds:
-    """Return the kind of every nucleus of joined cases under a matching rule, as ``sort_case`` does of each."""
+    """Return the kind of every nucleus of joined cases under a matching rule, like ``sort_case`` for single cases."""
     misnamed = None
     if rule.class_aware and rule.is_by_pixels:
         takers = cases.join_tables([case.table for case in matched])
@@ -200,7 +200,7 @@ def _keep_faults(
 
     For a class with predicted labels P, and M the numbers of its matched reference nuclei, there are ``|P| - |P & M|``
     false positives instead of ``|P| - |M|``: one more for each matched reference whose number is not a label in P. Ids
-    are those numbers: in the reference the place of the outline in its file, in the prediction the label in its file.
+    are these numbers: the index of the outline in the reference file, the label in the prediction file.
     An id that is no number is the number of no nucleus.
     """
     confusion = counts.confusion.copy()
@@ -218,6 +218,6 @@ def _keep_faults(
 
 
 def _ids_as_numbers(instances: Instances) -> Int64:
-    """Read the number in each id, which may be behind a colon (``a.mat:7``), int64 (N,); -1 if missing."""
+    """Read the number in each id, possibly after a colon (``a.mat:7``), int64 (N,); -1 if missing."""
     ids = [str(source).rpartition(":")[2] for source in instances.source_id.tolist()]
     return np.array([int(text) if text.isdecimal() and len(text) < 19 else -1 for text in ids], np.int64)

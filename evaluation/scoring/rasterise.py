@@ -1,4 +1,4 @@
-"""The reference of every case as instances, with what happened on the way."""
+"""The reference of every case as instances, with statistics of the conversion."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _annotated_twice(case: Case, reference: Instances) -> list[Finding]:
 def with_sizes(challenge: Challenge, folder: Path, run: Run = run_work) -> Challenge:
     """Add to a challenge the sizes of nuclei that ``size_quantiles`` asks for, unless it has them already.
 
-    They are those of the whole reference, so no submission, missing case or part of the cases changes them.
+    They come from the whole reference, whatever the submission, missing cases or selected cases.
     Raises ChallengeBroken.
     """
     rules = challenge.metrics
@@ -143,9 +143,9 @@ def write_rasterisation(
 ) -> None:
     """Write ``labels/<group>/<case>.tif``, ``instances.csv`` and ``rasterisation.json``.
 
-    A label map has the numbers of the instances in instances.csv, 1…N. Where instances overlap (rule ``keep``) a
-    pixel can contain one number only, so the file gets a page for every layer of instances that do not overlap. Raises
-    WrongUsage ("too-large") for an image that the memory does not hold.
+    A label map has the numbers of the instances in instances.csv, 1…N. If instances overlap (rule ``keep``), the
+    file has a page for every layer of instances without overlap. Raises
+    WrongUsage ("too-large") for an image that does not fit into memory.
     """
     rows: list[tuple[Any, ...]] = []
     names = ("", *challenge.class_names)

@@ -55,8 +55,8 @@ SLOW_FILES = 3  # of a submission that take too long to be decoded; then nothing
 class Side:
     """How the files of the reference, or of a submission, are opened and read.
 
-    owner   whose files they are: a process that decodes files of one owner sees none of another; "": they are decoded
-            here, as those of a reference are in formats whose libraries damaged files cannot crash
+    owner   of the files: a decoder process serves one owner; "": they are decoded in this process, like reference files
+            in formats with crash-safe libraries
     """
 
     rules: FormatRules
@@ -138,7 +138,7 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: Sequence
 
 
 class BegunFile:
-    """A file of a case, with the files that go with it, whose decoding has begun, or begins when it is requested."""
+    """A file of a case with its companions; its decoding has begun, or begins on request."""
 
     def __init__(self, side: Side, case: Case, file: CaseFile) -> None:
         self.streams = ExitStack()
@@ -196,7 +196,7 @@ def seconds_for(cases: Sequence[Case]) -> int:
 
 
 def not_looked_at(where: str, done: int, number: int, what: str, *, slow: int = 0, seconds: int = 0) -> list[Finding]:
-    """Report that files or cases were not decoded because earlier ones took too long; nothing if all were decoded.
+    """Report that files or cases were not decoded because earlier ones took too long; otherwise nothing.
 
     slow     how many files took too long
     seconds  that all files may take together, if they took more
@@ -233,7 +233,7 @@ class SharedCases:
 
 
 def read_shared(side: Side, cases: Sequence[Case], files: Sequence[CaseFile]) -> SharedCases:
-    """Read the files that contain all cases: one, or one for each class."""
+    """Read the files that contain all cases: one file, or one per class."""
     keys = {side.rules.key_of(case): case for case in cases}
     shared, before = SharedCases(), seconds_of(side.owner)
     for index, file in enumerate(files):
@@ -297,7 +297,7 @@ class ReadPrediction:
 def begin_predictions(
     challenge: Challenge, files: SubmissionFiles, inputs: Sequence[tuple[Case, Annotations | Sequence[CaseFile] | None]]
 ) -> Generator[list[list[BegunFile]]]:
-    """Yield the files of some cases, whose decoding has begun: all files of small cases, the first of a large one."""
+    """Yield the files of cases as decoding begins: all files of small cases, the first file of a large case."""
     prepare_decoders(challenge)
     side = submission_side(challenge, files)
     cases = [(case, () if content is None or isinstance(content, Annotations) else content) for case, content in inputs]
@@ -312,7 +312,7 @@ def begin_predictions(
 
 
 def _decoded_together(files: SubmissionFiles, cases: Sequence[_FilesOfCase]) -> list[list[_FilesOfCase]]:
-    """Return the cases in groups: small ones, as many as one request may have, and each large one by itself."""
+    """Group the cases: small cases up to the limit of a request, large cases alone."""
     groups: list[list[_FilesOfCase]] = []
     held = np.array(_TOGETHER)
     for case, of_case in cases:
@@ -338,7 +338,7 @@ def read_prediction(
     *,
     looks: bool = True,
 ) -> ReadPrediction:
-    """The predicted instances of a case, from its files or from what shared files say of it.
+    """The predicted instances of a case, from its files or from shared files.
 
     begun   the first of its files, which are being decoded already
     looks   whether signs that labels are no nuclei are looked for; otherwise ``look_together`` may do that
@@ -394,7 +394,7 @@ def read_reference(
     with_geometry_report: bool = False,
     looks: bool = True,
 ) -> PreparedReference:
-    """The reference instances of a case, from its files or from what shared files say of it. Raises InputFault.
+    """The reference instances of a case, from its files or from shared files. Raises InputFault.
 
     side   ``reference_side``, if known
     looks  whether signs that labels are no nuclei are looked for
@@ -433,7 +433,7 @@ def read_reference(
 
 
 def _without_regions(parts: list[Part], rules: FormatRules, where: str) -> tuple[list[Part], list[Finding]]:
-    """Omit outlines that contain more than five others, where the rules of a side report it, and warn of them."""
+    """Remove outlines around more than five nuclei, with a warning, if the rules of a side require it."""
     if rules.value("regions") != "leave_out":
         return parts, []
     around = [outlines_around_others(part) if isinstance(part, Outlines) else None for part in parts]
@@ -448,7 +448,7 @@ def _without_regions(parts: list[Part], rules: FormatRules, where: str) -> tuple
 
 
 def count_self_intersecting(outlines: Outlines) -> int:
-    """Outlines of which a ring crosses or touches itself (``shapely.is_simple``); fewer than three vertices cannot."""
+    """Outlines with a ring that crosses or touches itself (``shapely.is_simple``), from three vertices on."""
     count = np.diff(outlines.ring_start)
     chosen = count >= 3
     if not chosen.any():
@@ -466,7 +466,7 @@ def _how_drawn(rules: FormatRules) -> dict[str, Any]:
 
 
 def _numbered(outlines: Outlines) -> Outlines:
-    """Number outlines by their place in the file, from 1, as masks that are painted one by one do."""
+    """Number outlines by their order in the file, from 1, as in masks painted one by one."""
     return replace(outlines, source_id=np.arange(1, len(outlines) + 1).astype(object))
 
 
@@ -507,9 +507,9 @@ def _unreadable_file(name: str, error: OSError) -> InputFault:
 
 
 def _files_of_classes(challenge: Challenge, existing: Callable[[str], str | None]) -> list[tuple[str, int]]:
-    """The reference files of a case, or of all cases, and the class of each, in the order of the classes.
+    """The reference files of a case, or of all cases, with their classes, in the order of the classes.
 
-    existing  the file in whose name a class is spelled like this, None if missing
+    existing  the file with this spelling of the class in its name, None if missing
 
     Lower case, upper case and capitals are tried next to the spelling of the challenge, as submissions may write them.
     Raises InputFault ("duplicate-file") for two files of a class: their nuclei would count twice.
@@ -545,7 +545,7 @@ def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | N
 
 
 def shared_reference_files(challenge: Challenge, folder: Path) -> list[CaseFile]:
-    """The file that contains the reference of all cases, or those of the classes. Raises InputFault."""
+    """The file with the reference of all cases, or the files of the classes. Raises InputFault."""
     pattern = challenge.reference.files
     if "{class}" not in pattern:
         return [CaseFile(pattern, 0)]
@@ -575,7 +575,7 @@ def _counts_of(parts: Sequence[Part]) -> Int64 | None:
 
 
 def _check_class_probabilities(parts: Sequence[Part], where: str) -> None:
-    """Raise InputFault if some files of a prediction have the probabilities of the classes and others do not."""
+    """Raise InputFault if only some files of a prediction have class probabilities."""
     has_them = [
         isinstance(part, Outlines | Points | Instances) and part.class_probability is not None
         for part in parts
@@ -587,7 +587,7 @@ def _check_class_probabilities(parts: Sequence[Part], where: str) -> None:
 
 
 def outside_image(outside: int, nuclei: int, case: Case, where: str) -> list[Finding]:
-    """Warn of nuclei that can never be matched: they are outside the image, or on none of its pixels."""
+    """Warn of nuclei that can never match: outside the image, or without a pixel in it."""
     if not outside:
         return []
     return [fault("outside-image", where, outside=outside, nuclei=nuclei, width=case.width, height=case.height)]
@@ -617,7 +617,7 @@ StoreKey = tuple[str, ...]  # rules, folder, case, state of its files
 
 
 class Store:
-    """Keeps what this process makes, pickled, under keys that name all it depends on; ``b""``: it was created once.
+    """Caches pickled results of this process under keys of all inputs; ``b""``: created once.
 
     It is kept when it is created for the second time, so scoring one submission costs and contains nothing more,
     and of many submissions only the first two read a reference.
@@ -638,7 +638,7 @@ class Store:
         return made
 
     def add(self, key: StoreKey, content: bytes) -> None:
-        """Store what was created if there is room; if not, remove what belongs to other rules or folders first."""
+        """Store a new result if there is room; otherwise first remove results of other rules or folders."""
         size = len(content) or MET_ONCE_BYTES
         if self.size + size > KEPT_BYTES:
             self.pickled = {other: pickled for other, pickled in self.pickled.items() if other[:2] == key[:2]}
@@ -663,7 +663,7 @@ def kept_references(
     cases   each with its annotations, if a file of all cases has them
     rules   ``rules_of_references``
 
-    What is wrong with a case is returned in its place. Labels of small images are looked at together.
+    The faults of a case are returned in its place. Labels of small images are checked together.
     """
     read: list[PreparedReference | InputFault] = []
     wheres: list[str] = []

@@ -22,7 +22,7 @@ from evaluation.scoring.read import SharedCases, read_shared, reference_files, r
 from nuclei_metrics.model import Case, Instances
 
 CaseContent = Annotations | tuple[CaseFile, ...]  # of files of all cases, or files of its own
-ZIP_IN_ZIP = "a ZIP, which is not opened: hand in that one, or its files"
+ZIP_IN_ZIP = "a ZIP, which is not opened: submit this ZIP, or its files"
 
 
 def rejection(challenge: Challenge, findings: Iterable[Finding], inputs: Iterable[str] = ()) -> SubmissionRejected:
@@ -33,7 +33,7 @@ def rejection(challenge: Challenge, findings: Iterable[Finding], inputs: Iterabl
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReceivedSubmission:
-    """A submission as far as it is known before its cases are read: what belongs to each case, and findings."""
+    """A submission before its cases are read: the content of each case, and findings."""
 
     files: SubmissionFiles
     contents: Mapping[str, CaseContent]
@@ -46,7 +46,7 @@ class ReceivedSubmission:
 
 
 def check_links(challenge: Challenge, files: SubmissionFiles, folder: Path) -> None:
-    """Refuse a file that is one of the challenge under another name (a hard link), which would score its own reference.
+    """Refuse hard links to files of the challenge, which would score the reference itself.
 
     Raises SubmissionRejected ("unsafe-path").
     """
@@ -65,7 +65,7 @@ def check_links(challenge: Challenge, files: SubmissionFiles, folder: Path) -> N
 
 
 def _named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
-    """Report that no file was found, and what the first file is if it comes from another tool."""
+    """Report that no file was found, and the type of the first file if it comes from another tool."""
     name = next((name for name in files.names if name != INPUTS_FILE), None)
     if finding.code != "no-case-found" or name is None:
         return finding
@@ -101,7 +101,7 @@ def _with_image_ids(challenge: Challenge, folder: Path) -> Challenge:
 def receive_submission(challenge: Challenge, path: Path, folder: Path | None = None) -> ReceivedSubmission:
     """Find the files of every case; files that contain all cases are read here. Raises SubmissionRejected, WrongUsage.
 
-    folder   of the challenge, whose reference may show the ids of images
+    folder   of the challenge; its reference may contain the ids of images
     """
     try:
         files = open_submission(path, challenge.limits)
@@ -139,8 +139,8 @@ def memory_needs(
     """Bytes of memory that each case takes beyond the program itself, by the formula above.
 
     folder     of the reference, if it is read
-    shared     what reference files that contain all cases say
-    files      of the submission, if it is read, with ``contents``: what belongs to each case
+    shared     content of reference files with all cases
+    files      of the submission, if it is read, with ``contents`` of each case
     """
     needs = []
     for case in cases:

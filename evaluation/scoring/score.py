@@ -75,9 +75,9 @@ UNIT_OF_MEAN: Mapping[str, AggregationUnit] = {"pooled": "pooled", "group_mean":
 
 
 class ScoredCases:
-    """Cases that were counted, sorted by group and name, and what scores and files need of each.
+    """Counted cases, sorted by group and name, with their data for scores and files.
 
-    Another process is sent what was made of the cases; the rest is packed until it is asked for.
+    The processed cases are sent to another process; the rest stays packed until requested.
     """
 
     def __init__(self, challenge: Challenge, results: Iterable[CaseResult]) -> None:
@@ -86,7 +86,7 @@ class ScoredCases:
 
     @classmethod
     def joined(cls, parts: Sequence[ScoredCases]) -> ScoredCases:
-        """Join the cases that a challenge has; those of this process are worked on together."""
+        """Join the cases of a challenge; the cases of this process are processed together."""
         here = [part for part in parts if "results" in vars(part)]
         if here:
             results = chain.from_iterable(part.results for part in here)
@@ -190,7 +190,7 @@ class Result:
 
     @property
     def cases(self) -> tuple[CaseResult, ...]:
-        """What was counted in each case."""
+        """The counts of each case."""
         return self.scored.results
 
     @cached_property
@@ -213,7 +213,7 @@ class Result:
 
     @cached_property
     def objects(self) -> str:
-        """objects.csv: one row per matched, missed and spurious nucleus and matching rule."""
+        """objects.csv: one row per matched pair, false negative and false positive, and matching rule."""
         return "".join(self.scored.objects)
 
     def value(self, path: str) -> float | None:
@@ -269,7 +269,8 @@ class Result:
 
         scores  a row for each number of metrics.json: path, value, low, high
         cases   a row for each case: its group, its nuclei, and every score of it
-        nuclei  the rows of objects.csv under the first matching rule: one for each matched, missed and spurious nucleus
+        nuclei  the rows of objects.csv under the first matching rule: matched pairs, false negatives and false
+                positives
         """
         pandas = import_pandas()
         if level not in (levels := ("scores", "cases", "nuclei")):
@@ -295,9 +296,8 @@ class Result:
     def texts(self, *, public: bool = False) -> dict[str, str]:
         """The contents of the files by their names, in the order in which they are written.
 
-        public   the platform gets them: metrics.json contains what [publish] says, the rest have the names of
-                 [publish],
-                 and details.json contains all scores under ``metrics`` if metrics.json does not
+        public   for the platform: [publish] defines the content of metrics.json and the names of the other files, and
+                 details.json contains all scores under ``metrics`` if metrics.json does not
         """
         details, metrics = self.written_details, self.metrics
         names = PublishRules.model_construct()
@@ -311,7 +311,9 @@ class Result:
         }
 
     def write(self, folder: Path | str, *, public: bool = False) -> None:
-        """Write details.json, objects.csv and, last, metrics.json: where it is, all are. ``public`` as in ``texts``."""
+        """Write details.json, objects.csv and, last, metrics.json: if it exists, all files exist. ``public`` as in
+        ``texts``.
+        """
         write_together(Path(folder), self.texts(public=public))
 
 
@@ -436,7 +438,7 @@ def confidence_intervals(
 ) -> dict[tuple[str, ...], Interval]:
     """The confidence intervals that the challenge asks for under one matching rule, by their paths in metrics.json.
 
-    prefix  of the paths of the rule: none for the first one. Numbers that are undefined have no entry.
+    prefix  of the paths of the rule: "" for the first rule. Undefined numbers have no entry.
     """
     rules = challenge.confidence
     if rules is None:
@@ -499,13 +501,13 @@ def _has_few_nuclei(challenge: Challenge, table: CaseTable, metric: Metric) -> b
 
 
 def penalised(metric: Metric, units: Units, challenge: Challenge) -> PenalisedScores:
-    """Put the worst value where a unit is penalised, before means over units are taken."""
+    """Give penalised units the worst value, before means over units."""
     undefined, worst = challenge.aggregation.undefined, metric.worst_of(units)
     return penalise(metric.evaluate(units), units, worst, undefined=undefined, counts_missed=metric.counts_missed)
 
 
 def _strata_of(names: Sequence[str], kind: str, cases: Sequence[Case]) -> list[list[int]]:
-    """The indices of the units of each stratum; strata themselves are units of their own."""
+    """The indices of the units of each stratum; strata themselves are separate units."""
     name_of_unit = {"strata": "stratum", "groups": "group", "cases": "name"}[kind]
     stratum_of = {getattr(case, name_of_unit): case.stratum for case in cases}
     strata: dict[str, list[int]] = {}
@@ -562,7 +564,7 @@ def check_columns(challenge: Challenge) -> None:
 
 
 def wrong_directions(where: str, columns: Iterable[RankingColumn], better: Mapping[str, Better]) -> list[Finding]:
-    """List ranked columns whose direction is the wrong one for their metric: they would put the worst team first."""
+    """List ranked columns with the wrong direction for their metric: they would put the worst team first."""
     expected = {"higher": "descending", "lower": "ascending"}
     return [
         fault(

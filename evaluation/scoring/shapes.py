@@ -19,7 +19,7 @@ def measure_shapes(instances: Instances) -> dict[str, Float64]:
     eccentricity  of the ellipse with the same second moments, 0 (circle) to 1
     solidity      pixels of the nucleus / pixels of its convex hull
 
-    Nuclei may overlap: each is drawn by itself, below the one before it.
+    Nuclei may overlap: each nucleus is drawn separately, below the previous nucleus.
     """
     count, width = len(instances), instances.shape_yx[1]
     shapes = {name: np.full(count, np.nan) for name in SHAPES}
@@ -48,7 +48,7 @@ def measure_shapes(instances: Instances) -> dict[str, Float64]:
 
 
 def _shapes_on_canvas(canvas: np.typing.NDArray[np.int32]) -> dict[str, tuple[np.typing.NDArray[np.int64], Float64]]:
-    """The nuclei of a label map, and the values of each shape; what is not finite is NaN."""
+    """The nuclei of a label map, and the values of each shape; NaN for values that are not finite."""
     from skimage.measure import regionprops_table  # slow to import, and few need it
 
     if not canvas.any():

@@ -6,8 +6,8 @@
     measure   pairs -> counts and distances                                measure_cases
     score     counts of all cases -> scores of the data set                summarise
 
-Faults come back as data from every case, so that all faults of a submission are reported at once. Which process
-works on which cases, how many of them and when, is left to ``workers``: what is yielded here is work for others.
+Faults are returned as data, so that all faults of a submission are reported at once. ``workers`` decides which
+process works on which cases; this module yields work.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def score_submission(
 ) -> Result:
     """Score a submission (a folder or a ZIP) against the reference of a challenge folder.
 
-    challenge     other rules for the same cases and files than those of challenge.toml
-    executor      works on the cases, ``workers`` of its tasks at once, instead of processes of its own
+    challenge     rules other than challenge.toml for the same cases and files
+    executor      runs the cases, ``workers`` tasks at once, instead of new processes
 
     Raises SubmissionRejected or ChallengeBroken with all faults, WrongUsage for a submission that is not there,
     and ValueError for other wrong arguments; nothing is scored then. ``workers`` None chooses from the
@@ -128,7 +128,7 @@ def _count_submission(
 def score_cases(
     challenge: Challenge, folder: Path, files: SubmissionFiles, inputs: Sequence[CaseInput]
 ) -> list[CaseOutcome]:
-    """Decode, match and measure some cases: what one worker does at a time. Faults come back as data."""
+    """Decode, match and measure some cases: one task of a worker. Faults are returned as data."""
     before = seconds_of(str(files.path))
     read = _read_cases(challenge, folder, files, inputs, rules_of_references(challenge))
     matched = iter(_match_read(challenge, [sides for sides in read if isinstance(sides, _ReadSides)]))
@@ -142,7 +142,7 @@ def score_cases(
 
 
 def _measure_read(challenge: Challenge, cases: Sequence[ReadCase]) -> list[tuple[CaseOutcome, CaseResult | None]]:
-    """Measure some cases together; if that fails, each by itself, so that what is reported depends on no other case."""
+    """Measure a batch of cases; if it fails, measure each case alone, so that reports do not depend on other cases."""
     try:
         results = measure_cases(challenge, [read.matched for read in cases])
     except InputFault as error:
@@ -161,7 +161,7 @@ def _measure_read(challenge: Challenge, cases: Sequence[ReadCase]) -> list[tuple
 
 
 def _match_read(challenge: Challenge, cases: Sequence[_ReadSides]) -> list[ReadCase | CaseOutcome]:
-    """Match some cases together; if that fails, each by itself, so that what is reported depends on no other case."""
+    """Match a batch of cases; if it fails, match each case alone, so that reports do not depend on other cases."""
     try:
         matched = match_cases(challenge, [read.sides for read in cases])
     except (InputFault, ChallengeBroken, TooManyPairs) as error:
@@ -178,7 +178,7 @@ def _match_read(challenge: Challenge, cases: Sequence[_ReadSides]) -> list[ReadC
 def read_and_match(
     challenge: Challenge, folder: Path, files: SubmissionFiles, case: CaseInput, rules: str
 ) -> ReadCase | CaseOutcome:
-    """Read and match one case, or return what is at fault. ``rules``: of references (``rules_of_references``)."""
+    """Read and match one case, or return its faults. ``rules``: of references (``rules_of_references``)."""
     (read,) = _read_cases(challenge, folder, files, [case], rules)
     return read if isinstance(read, CaseOutcome) else _match_read(challenge, [read])[0]
 
@@ -186,9 +186,9 @@ def read_and_match(
 def _read_cases(
     challenge: Challenge, folder: Path, files: SubmissionFiles, inputs: Sequence[CaseInput], rules: str
 ) -> list[_ReadSides | CaseOutcome]:
-    """Read both sides of cases, or return what is at fault. Predictions are decoded while references are read.
+    """Read both sides of cases, or return their faults. Predictions are decoded while references are read.
 
-    rules  of references (``rules_of_references``), under which one that was read may be kept
+    rules  of references (``rules_of_references``), under which a reference may be cached
 
     Behind the case with which the files of the submission have taken too long nothing is read.
     """
@@ -240,7 +240,7 @@ def _read_prediction_of(
     begun: Sequence[BegunFile],
     side: Side,
 ) -> CaseOutcome | tuple[PreparedReference, ReadPrediction | None]:
-    """Read the prediction of a case beside its reference, or return what is at fault."""
+    """Read the prediction of a case with its reference, or return its faults."""
     if isinstance(reference, InputFault):
         for file in begun:
             file.drop()
@@ -282,9 +282,9 @@ class CaseInput:
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """What a worker sends back about a case: faults or warnings, and counts for the whole submission.
+    """Outcome of a case from a worker: faults or warnings, and counts for the whole submission.
 
-    reference_share  share of the image that its only reference nucleus covers; 0 if there are several or none
+    reference_share  share of the image covered by the only reference nucleus; 0 for several nuclei or no nucleus
 
     The last of the cases that were worked on together has what all of these come to:
 
@@ -303,7 +303,7 @@ class CaseOutcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ReadSides:
-    """A case whose sides are read, and not yet matched."""
+    """A case with both sides read, before matching."""
 
     sides: CaseSides
     warnings: tuple[Finding, ...]
@@ -312,7 +312,7 @@ class _ReadSides:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadCase:
-    """A case that is read and matched. ``prediction`` is what was read, before an ignore region acts on it."""
+    """A case that is read and matched. ``prediction``: as read, before ignore regions apply."""
 
     matched: MatchedCase
     prediction: Instances | None
@@ -322,7 +322,7 @@ class ReadCase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SortedCases:
-    """All cases of a challenge, whose sizes of nuclei are known, what belongs to each case, and the memory it needs."""
+    """All cases of a challenge with known nucleus sizes, the content of each case, and its memory."""
 
     challenge: Challenge
     inputs: list[CaseInput]
@@ -331,7 +331,7 @@ class _SortedCases:
     def work(
         self, function: Callable[..., Sequence[object]], *common: object, progress: Progress | None = None
     ) -> Work:
-        """Work on all cases: the function is called with what is common to all, and some inputs at a time."""
+        """Process all cases: the function is called with the common inputs, and some cases at a time."""
         return Work(function, common, self.inputs, self.needs, progress)
 
 
@@ -345,7 +345,7 @@ def sort_cases(
     progress: Progress | None = None,
     run: Run = run_work,
 ) -> _SortedCases:
-    """What belongs to each case. Raises SubmissionRejected, with all faults of all cases, and ChallengeBroken."""
+    """The content of each case. Raises SubmissionRejected, with all faults of all cases, and ChallengeBroken."""
     if received.has_errors:
         _check_references(challenge, folder, received)
         findings = _find_all(challenge, received, progress, run)
@@ -381,7 +381,7 @@ def check_submission(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Challenge, tuple[Finding, ...]]:
-    """Everything that can be said about a submission without the reference; needs challenge.toml and cases.csv only."""
+    """All findings about a submission without the reference; needs only challenge.toml and cases.csv."""
     challenge = Challenge.load(challenge_folder)
     check_columns(challenge)
     received = receive.receive_submission(challenge, Path(submission), Path(challenge_folder))
@@ -391,7 +391,7 @@ def check_submission(
 def _find_all(
     challenge: Challenge, received: receive.ReceivedSubmission, progress: Progress | None, run: Run
 ) -> tuple[Finding, ...]:
-    """All findings about a submission: of its layout, and of every file that belongs to a case."""
+    """All findings about a submission: its layout, and every file of a case."""
     submitted = [case for case in challenge.cases if case.name in received.contents]
     inputs = [(case, received.contents[case.name]) for case in submitted]
     needs = receive.memory_needs(challenge, submitted, files=received.files, contents=received.contents)
@@ -411,7 +411,7 @@ def _find_all(
 def _check_cases(
     challenge: Challenge, files: SubmissionFiles, inputs: Sequence[tuple[Case, receive.CaseContent]]
 ) -> list[CaseOutcome]:
-    """Read some predictions: what one worker does at a time."""
+    """Read some predictions: one task of a worker."""
     outcomes = []
     for case, content in inputs:
         before = seconds_of(str(files.path))
@@ -438,7 +438,7 @@ def _spent(outcome: CaseOutcome, *, seconds: int) -> int:
 
 
 def _until_too_slow(outcomes: Sequence[CaseOutcome], cases: int, seconds: int) -> list[CaseOutcome]:
-    """Cut the outcomes where the budget is spent; a finding then states that later cases were not read."""
+    """Cut the outcomes when the budget is spent; then a finding reports unread cases."""
     slow, spent = 0, 0
     for number, outcome in enumerate(outcomes, start=1):
         slow, spent = slow + _slow_files_of(outcome), spent + _spent(outcome, seconds=seconds)
@@ -464,7 +464,7 @@ def raise_faults(challenge: Challenge, received: receive.ReceivedSubmission, out
 
 
 def _everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
-    """Refuse a submission whose nuclei all are outside their images, or with annotations of which none is a nucleus."""
+    """Refuse a submission with all nuclei outside their images, or with annotations but no nuclei."""
     nuclei_seen = _seen_in(outcomes)
     nuclei, outside = sum(case.nuclei for case in nuclei_seen), sum(case.outside for case in nuclei_seen)
     lost = [one for outcome in outcomes for one in outcome.warnings if one.code == "left-out"]
@@ -477,7 +477,7 @@ def _everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
 
 
 def _seen_in(outcomes: Sequence[CaseOutcome]) -> list[SeenNuclei]:
-    """Collect what was counted in the cases that were submitted."""
+    """Collect the counts of the submitted cases."""
     return [outcome.seen for outcome in outcomes if outcome.seen is not None]
 
 
@@ -511,5 +511,5 @@ def _suspect_size(
 
 
 def _sizes_in(findings: Iterable[Finding]) -> set[tuple[int, ...]]:
-    """Return the sizes, height and width, that differ from those of their images."""
+    """Return the sizes, height and width, that differ from the sizes of their images."""
     return {finding.data["found"] for finding in findings if finding.code == "wrong-shape" and not finding.wording}

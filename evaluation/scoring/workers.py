@@ -1,14 +1,14 @@
 """Work on many cases, of one submission or of many: how many workers there is room for, and which of them does what.
 
-What a case needs is estimated from its size and from its files, by constants that were measured (docs/organisers.md):
+The memory of a case is estimated from its size and files, by measured constants (docs/organisers.md):
 
     side    16 bytes for each pixel + the bytes of its files     formats with a number for every pixel
             10 times the bytes of its files                      outlines, points, run-length codes
     case    32 MB + 3/2 of the larger of its two sides
     worker  150 MB for the program + the largest case
 
-An estimate may be wrong. So a case that may not fit is worked on in a process of its own, whose end the main process
-can report; and what a lost worker was at is tried again with nothing next to it. Results never depend on any of this.
+An estimate may be wrong. So a case that may not fit runs in a separate process, and the main process can report its
+end; the task of a lost worker runs again alone. Results never depend on this.
 
 The main process begins, until it is known that several workers are faster.
 """
@@ -40,7 +40,7 @@ RESULT_BYTES = 50_000  # that the counts of a case take until they are summarise
 
 
 def progress_of_round(progress: Progress | None, number: int, rounds: int) -> Progress | None:
-    """The progress of one of several rounds over as many parts each: the bar goes through all of them once.
+    """Progress of one of several rounds over equally many parts: the bar covers all rounds once.
 
     >>> progress_of_round(lambda done, total: print(f"{done} of {total}"), 1, 3)(2, 8)
     10 of 24
@@ -52,7 +52,7 @@ def progress_of_round(progress: Progress | None, number: int, rounds: int) -> Pr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
-    """A function that makes a list of outcomes of a list of items (cases), given what is common to all of them.
+    """A function from the common inputs and a list of items (cases) to a list of outcomes.
 
     needs      bytes of memory that each item takes beyond the program, by our estimate
     progress   is called with the number of parts that are done, and of all
@@ -88,8 +88,8 @@ class _WorkPlan:
     """How tasks are worked on.
 
     workers         processes
-    is_in_process   whether the main process works: alone, or until it is known that more workers are faster
-    tries_again     whether what one of several workers was at when it was lost is tried again
+    is_in_process   whether the main process works: alone, or until more workers are known to be faster
+    tries_again     whether the task of a lost worker, among several, runs again
     """
 
     workers: int
@@ -103,8 +103,8 @@ def plan_workers(
     """As many workers as were requested, otherwise as there are processors and as fit into the memory, at least one.
 
     needs        of each case, from ``memory_needs``
-    memory       None: what is left now
-    processors   None: those this process may use (affinity, limits of containers)
+    memory       None: the free memory now
+    processors   None: the processors of this process (affinity, limits of containers)
     """
     check_workers(asked)
     memory = memory_left() if memory is None else memory
@@ -133,7 +133,8 @@ def _bytes_at_once(needs: Sequence[int]) -> int:
 def batches(
     items: Sequence[Item], needs: Sequence[int], workers: int, at_once: int = SMALL_CASES_AT_ONCE
 ) -> list[list[Item]]:
-    """The items in order, in lists for the workers; those in a list need no more memory than the largest item may.
+    """The items in order, in lists for the workers; the items of a list together need no more memory than the largest
+    item.
 
     >>> batches("abcdefg", [1] * 7, workers=2)
     [['a', 'b', 'c', 'd'], ['e', 'f', 'g']]
@@ -164,7 +165,7 @@ def run_work(
 ) -> list[Any]:
     """The outcomes of all items in their order, or of the first, up to the part that spends the last of the budget.
 
-    workers   processes; with an executor, the tasks that it works on at once; None: chosen
+    workers   processes; with an executor, its parallel tasks; None: chosen
     tries_again  what a lost worker was at, even if somebody chose the number of workers
 
     Raises WorkerDied if a worker is lost, or if memory runs out if it is not a file's fault, and WorkersLost.
@@ -233,9 +234,9 @@ def run_many(
     the other.
 
     function  is given what is common to all, then what runs the work on the cases of an item, then the item
-    needs     the bytes that each case of a submission needs, as far as it is known before
-    workers   processes; with an executor, the tasks that it works on at once; None: chosen
-    idle      is called every second in which nothing is done, as far as several items are worked on at once
+    needs     the memory of each case of a submission, bytes, if known in advance
+    workers   processes; with an executor, its parallel tasks; None: chosen
+    idle      is called every idle second, if several items run in parallel
     """
     check_workers(workers)
     bytes_each = UNLIMITED

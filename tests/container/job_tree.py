@@ -21,7 +21,7 @@ from evaluation.platform.phase import Socket, phase_of
 def write_job_tree(challenge: Challenge, submission: Path, folder: Path) -> None:
     """Write predictions of all cases as jobs into a folder. Raises WrongUsage for a challenge without a socket.
 
-    The files of the submission are found by ``submission.files``. Raises SubmissionRejected if a case has none.
+    ``submission.files`` finds the files of the submission. Raises SubmissionRejected for a case without files.
     """
     outputs = phase_of(challenge).support.outputs
     if not outputs:
@@ -56,7 +56,7 @@ def _job(pk: str, slug: str, name: str, outputs: Sequence[Socket]) -> dict[str, 
 
 
 def _place(files: SubmissionFiles, file: CaseFile, socket: Socket, folder: Path) -> None:
-    """Copy a file to the place of an output; an image gets a name of its own in the folder of the output."""
+    """Copy a file to the path of an output; an image gets a unique name in the folder of the output."""
     target = folder / socket.relative_path
     if socket.super_kind == "Image":
         target /= f"{uuid.uuid5(uuid.NAMESPACE_URL, file.name)}{Path(file.name).suffix}"

@@ -117,7 +117,7 @@ TABLE = Table(
           for value in ("1.5", "-0.1", "nan", "inf", "1e999", "50%", "0x1", "1_0")),
         (HEADER.replace("Stroma", "Stromal") + "1,1,Tumour,0.5,0.5\n", CSV,
          ["[missing-column] no column 'probability_Stroma' among 'x', 'y', 'class', 'probability_Tumour' and "
-          "'probability_Stromal'; expected a column 'probability_…' for each class, or for none. Did you mean "
+          "'probability_Stromal'; expected a column 'probability_…' for each class, or no column. Did you mean "
           "'probability_Stromal'?"]),
         ("x,y,class,probability_Tumour,probability_Stroma,probability_STR\n1,1,Tumour,1,0,0\n", CSV,
          ["[invalid-csv] two columns of one class, 'probability_Stroma' and 'probability_STR'"]),

@@ -161,7 +161,7 @@ READ = [
 REFUSED = [  # what stands in the line
     (data_set(images=[{"id": 7, "file_name": "a.png", "height": 4, "width": 3}]), {},
      "[wrong-shape] images[0]: 4 rows x 3 columns; expected 3 rows x 4 columns, the height and width of the "
-     "image. Write codes and coordinates for the image at its own size; height comes before width in 'size'."),
+     "image. Write codes and coordinates for the size of the image; in 'size', height comes before width."),
     (data_set(images=[{"id": 7, "file_name": "x/a.png"}, {"id": 8, "file_name": "y/a.png"}]), {},
      f"{INVALID} images[1]: 'y/a.png' {AGAIN}"),
     ([of_image("a"), of_image("x/a")], {}, f"{INVALID} image 'x/a': 'x/a' {AGAIN}"),
@@ -173,7 +173,7 @@ REFUSED = [  # what stands in the line
     (MASKS | {"scores": [1]}, ONE, "[not-coco] 'scores' that are no list as long as 'masks'"),
     *((document, options, "[not-coco] ") for options in (ONE, {}) for document in (
         3, '"a"', None, {}, {"annotations": {}}, {"masks": 1}, {"images": []})),
-    *((document, {}, "[not-coco] COCO panoptic, whose shapes are in PNG files")
+    *((document, {}, "[not-coco] COCO panoptic, with shapes in PNG files")
       for document in (PANOPTIC, {"images": IMAGES, "categories": CATEGORIES} | PANOPTIC)),
     *((data_set() | change, {}, line) for change, line in (
         ({"images": 3}, "[not-coco] 'images' that are no list"),

@@ -201,7 +201,7 @@ READ = [
     ("a region around detections is left out whatever its class",
      collection(of_type("annotation", AROUND, "Tissue"), of_type("detection", shape(OTHER))), GEOJSON,
      {"class_id": [1], "findings": ["[left-out] feature 1: an annotation of QuPath around 1 detection, which is a "
-                                    "region; expected nuclei. It is left out."]}),
+                                    "region; expected nuclei. It is ignored."]}),
     ("but one of a class that is not scored is not",
      collection(of_type("annotation", AROUND, "Necrosis"), of_type("detection", shape(OTHER))),
      GEOJSON | {"classes": {"epithelial": 1, "necrosis": -1}}, {"class_id": [-1, 1]}),

@@ -333,18 +333,18 @@ BROKEN = [  # a suffix, the bytes of a file or how they are made in a folder, an
     (".npz", zipped(npy_file(LABELS) + b"more", zipfile.ZIP_STORED), CUT_OFF),
     # --- other files
     (".dat", b"1 2 3", "[unsupported-format] a file with the suffix '.dat'; expected one of"),
-    *((suffix, content, f"[wrong-format] {what}; expected a {name} file, as its suffix says. Write the file again in "
-       "this format.") for suffix, name in NAMES.items() for content, what in (
+    *((suffix, content, f"[wrong-format] {what}; expected a {name} file, because of its suffix. Write the file again "
+       "in this format.") for suffix, name in NAMES.items() for content, what in (
            (b"", "an empty file"), (b"\x89PNG\r\n", "a PNG file"), (b"PK\x03\x04", "a ZIP file"),
            (b"hello", "something else"))),
     *((suffix, b"\x89PNG", f"[unsupported-format] {got}; {SUFFIXES} {fix}") for suffix, got, fix in (
         (".bmp", "a file with the suffix '.bmp'", "Write the labels as .npy, .png, .tif or .mha."),
-        (".mhd", "a file with the suffix '.mhd'", "Write one .mha file, which holds header and data."),
-        (".nhdr", "a file with the suffix '.nhdr'", "Write one .nrrd file, which holds header and data."),
+        (".mhd", "a file with the suffix '.mhd'", "Write one .mha file with header and data."),
+        (".nhdr", "a file with the suffix '.nhdr'", "Write one .nrrd file with header and data."),
         ("", "a file without a suffix", "Write the labels as .npy, .png, .tif or .mha."))),
     # --- MetaImage
     *((".mha", mha_with(b"ElementDataFile = LOCAL", f"ElementDataFile = {target}".encode()),
-       f"[external-data] a header whose data are in another file, '{target}'; expected 'ElementDataFile = LOCAL', with "
+       f"[external-data] a header with its data in another file, '{target}'; expected 'ElementDataFile = LOCAL', with "
        "the data after the header. Write one .mha file; with SimpleITK: WriteImage(image, 'name.mha').")
       for target in ("secret.raw", "../secret.raw", "LIST", "secret%d.raw 1 2 1", "/etc/passwd")),
     *((".mha", mha_with(old, new), f"{DAMAGED} ({why}); expected") for old, new, why in (
@@ -364,7 +364,7 @@ BROKEN = [  # a suffix, the bytes of a file or how they are made in a folder, an
 
 
 PICKLE = (
-    "[pickle] a pickled Python object; never unpickled from a submission; expected an array of whole numbers. Save the "
+    "[pickle] a pickled Python object, which is never loaded; expected an array of whole numbers. Save the "
     "label image alone, such as numpy.save('name.npy', labels)."
 )
 UNKNOWN_VALUES = "expected 0 for no class, 10 ('tumour'), 20 ('stroma'), 30 ('debris')."
@@ -400,7 +400,7 @@ REFUSED: list[tuple[Any, dict[str, Any], Any]] = [
     (lambda folder: gzip.compress(itk_file(folder, ".nii")), {"suffix": ".nii.gz", "limits": {"bytes_per_file": 1000}},
      ["[too-large] more after decompression; expected at most 1,000"]),
     (lambda folder: gzip.compress(itk_file(folder, ".nii") + bytes(20_000_000)),
-     {"suffix": ".nii.gz"}, ["[wrong-format] a damaged header (more data than those of its pixels)"]),
+     {"suffix": ".nii.gz"}, ["[wrong-format] a damaged header (more data than its pixels need)"]),
     *((pickle.dumps({"inst_map": [1, 2]}, protocol), {"files": f"{{case}}{suffix}"}, [PICKLE])
       for suffix, protocol in ((".pkl", 2), (".PICKLE", 3), (".dat", 4), (".npy", 5), (".tif", 2), (".mha", 4), ("", 5))
       ),

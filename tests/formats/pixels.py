@@ -24,7 +24,7 @@ LABELS[12:19, 3:4] = 300
 LABELS[0, 30] = 2
 INTEGERS = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"]
 TWO = ClassTable(("tumour", "stroma"), {"tumour": 1, "stroma": 2, "debris": -1}, {10: 1, 20: 2, 30: -1})
-CUT_OFF = "[unreadable-file] the data stop before their end, or are damaged; expected a complete file. Write or copy"
+CUT_OFF = "[unreadable-file] truncated or damaged data; expected a complete file. Write or copy"
 HEADER = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Mon Jan  1 00:00:00 2024 HDF5 schema 1.00 ."
 MATLAB_CLASSES = {"f8": "double", "f4": "single", "b1": "logical"}
 

@@ -153,7 +153,7 @@ REFUSED = [
     ("Stroma,Tumour\n1,2\n3,4\n", COUNTS | {"cases": TWO_COUNTS},  # their order by name could be another one
      "[missing-column] no column for the case, and cases of the challenge without an index; expected a "
      "column 'case'. Add it."),
-    ("Tumour,Stroma\n1,2\n", COUNTS, "[row-count] 1 row; expected 2, one for each case, in"),
+    ("Tumour,Stroma\n1,2\n", COUNTS, "[row-count] 1 row; expected 2, one per case in"),
     ("Tumour,Stroma\n1,2\n3,4.5\n", COUNTS,
      "[invalid-count] line 3: 'Stroma' is '4.5'; expected a whole number"),
     ("Tumour,Stroma\n1,2\n3,\n", COUNTS, "[invalid-count] line 3: 'Stroma' is ''"),

@@ -1,4 +1,4 @@
-"""What a file says, as readers return it: parts in the terms of the library, and warnings."""
+"""Content of a file, as readers return it: parts in the types of the library, and warnings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nuclei_metrics.model import Part
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Annotations:
-    """What a file says about one case: parts in the order of the file, and warnings about what was omitted."""
+    """Content of a file for one case: parts in file order, and warnings about ignored content."""
 
     parts: tuple[Part, ...]
     findings: tuple[Finding, ...] = ()
@@ -22,12 +22,12 @@ class Annotations:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Collection:
-    """What a file says about many cases.
+    """Content of a file for many cases.
 
-    cases     by the name of the case; a case that the file does not mention has no entry, one that it mentions without
-              nuclei has an empty one
-    unknown   what the file states of images that are no cases: how many entries each name has
-    findings  warnings about what was omitted
+    cases     by the name of the case; no entry for a case that the file does not mention; a case that it mentions
+              without nuclei has an empty one
+    unknown   number of entries per name of an image that is not a case
+    findings  warnings about ignored content
     """
 
     cases: Mapping[str, Annotations]
@@ -37,7 +37,7 @@ class Collection:
 
 @contextmanager
 def library_faults() -> Iterator[None]:
-    """Raise what the library refuses as a fault of a file, in the words of the findings."""
+    """Raise errors of the library as faults of the file, in the words of the findings."""
     try:
         yield
     except UnusableOutlines as error:

@@ -1,8 +1,8 @@
 """CSV from strangers: all cells are found at once, and counted before any of them becomes an object.
 
 UTF-8, with or without a byte order mark; commas, or tabs if the first line has no comma; lines that end in LF, CR LF or
-CR. A cell may be in quotation marks, a mark inside is then doubled (RFC 4180). Blanks around the content of a cell, and
-empty lines, do not count.
+CR. A cell may be quoted, with quotation marks inside doubled (RFC 4180). Blanks around the content of a cell, and
+empty lines, are ignored.
 Read here: Python's csv took 4.2 s and 750 MB for a file that takes 2.6 s and 360 MB.
 """
 
@@ -54,7 +54,7 @@ class Table:
         return len(self.line)
 
     def place(self, row: int) -> str:
-        """Return where a row is, for messages."""
+        """Return the location of a row, for messages."""
         return f"{self.where}, line {self.line[row]:,}"
 
     def take(self, rows: Int64 | Bool | slice) -> Table:
@@ -95,7 +95,7 @@ class Table:
 
 
 def categories(values: Sequence[Text]) -> tuple[list[Text], Int64]:
-    """Return the different values in order of first appearance, and which of them each one is, int64 (R,).
+    """Return the distinct values in order of first appearance, and the index of each row's value, int64 (R,).
 
     >>> categories(["b", "a", "b"])
     (['b', 'a'], array([0, 1, 0]))
@@ -198,9 +198,7 @@ def _find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> T
 
 
 def _separator_of(first_line: bytes, place: str) -> int:
-    """Find the separator: a comma, or a tab if the first line has tabs alone. Refuses others, as spreadsheets write in
-    some countries.
-    """
+    """Find the separator: a comma, or a tab if the first line has only tabs. Refuses other separators."""
     if b"," in first_line:
         return COMMA
     for separator, name in OTHER_SEPARATORS.items():
@@ -210,7 +208,7 @@ def _separator_of(first_line: bytes, place: str) -> int:
 
 
 def _line_at(data: bytes, position: int, where: str) -> str:
-    """Return the file and the line that a position is on, for messages."""
+    """Return the file and the line of a position, for messages."""
     return f"{where}, line {data.count(LF, 0, position) + 1:,}"
 
 
@@ -219,8 +217,8 @@ def _find_separators(
 ) -> tuple[Int64, Int64]:
     """Return where cells end, int64, and where lines end inside of cells, int64.
 
-    Commas and line ends count where the number of quotation marks before them is even. Piece by piece, so that lines
-    that are too many or too long are refused before they take memory.
+    Commas and line ends count after an even number of quotation marks. Works piece by piece, so that too many or too
+    long lines are refused before they take memory.
     """
     values = np.frombuffer(data, np.uint8)
     separators: list[Int64] = []
@@ -257,7 +255,7 @@ def _find_separators(
 
 
 def _check_quotes(data: bytes, positions: Int64, odd: bool, where: str, separator: int) -> None:
-    """Refuse quotation marks that neither begin or end a cell nor are doubled in one; ``odd``: the first one ends."""
+    """Reject quotation marks that are not around a cell or doubled inside it; ``odd``: the first mark ends a cell."""
     values = np.frombuffer(data, np.uint8)
     opening, closing = positions[int(odd) :: 2], positions[1 - int(odd) :: 2]
     around = np.array([separator, LF, QUOTE], np.uint8)
@@ -278,7 +276,7 @@ def _too_long_line(data: bytes, begin: int, separators: Int64, where: str, width
 
 
 def count_rest(faults: Iterable[Finding]) -> list[Finding]:
-    """Keep the first findings of each code; the last of them means those that are not named."""
+    """Keep the first findings of each code; the last finding counts the rest."""
     named: dict[str, list[Finding]] = {}
     for problem in faults:
         of_code = named.setdefault(problem.code, [])

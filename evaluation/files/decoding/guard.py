@@ -1,17 +1,17 @@
 """Untrusted files are decoded in a child process that can do nothing else.
 
-A process forks a launcher before it reads anything that is secret; the launcher forks a decoder for each submission,
-which is confined (``confinement``). A decoder serves many files, one after the other: it gets descriptors or bytes,
-never paths, and answers with plain values (``plain_values``). Its address space and processor time are bounded for each
-file. It decodes a file while the parent does something else, until the parent asks for the result.
+A process forks a launcher before it reads secret data; the launcher forks a confined decoder for each submission
+(``confinement``). A decoder serves many files in turn: it gets descriptors or bytes, never paths, and answers with
+plain values (``plain_values``). Its address space and processor time are bounded per file. It decodes a file in
+parallel, until the parent asks for the result.
 
-    a fault of the file           InputFault, as if the reader had been called here
+    a fault of the file           InputFault, as if the reader ran in this process
     any other exception           InputFault (unreadable-file), with its traceback for the log
     too much memory, or time      InputFault (too-large, too-slow)
-    the decoder dies (a signal)   InputFault (unreadable-file), if a new decoder dies as well: it was this file
-    no space for its copy         OSError, which is no fault of the file either; so are no folder for it, no process
-    killed from outside           NoRoomBeside where others work next to it, as for more than its share of the memory
-    the same, alone               once more, in a new one; InputFault (too-large) if that is killed as well
+    the decoder dies (a signal)   InputFault (unreadable-file), if a new decoder dies as well
+    no space for its copy         OSError, not a fault of the file; the same without a temporary folder or a process
+    killed from outside           NoRoomBeside next to other work, as for more than its share of the memory
+    the same, alone               again in a new decoder; InputFault (too-large) if it is killed as well
 
 Where processes cannot be forked like this (not Linux), readers are called in this process.
 """
@@ -159,8 +159,7 @@ def _send_answer(connection: socket.socket, answer: Any) -> None:
 def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) -> tuple[str, Any]:
     """Receive an answer of a decoder, which is not trusted, as ``_answers`` gives it.
 
-    most_bytes  of its arrays; everything else, which takes many times its bytes here, may have ``MESSAGE_SHARE`` of
-                that
+    most_bytes  of its arrays; other values, which grow when decoded, may have ``MESSAGE_SHARE`` of it
 
     Raises EOFError, TimeoutError, ValueError.
     """
@@ -189,7 +188,7 @@ def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) 
 
 
 def _check_answer(answer: Any) -> tuple[str, Any]:
-    """Check that the content of an answer is what its kind has. Raises ValueError."""
+    """Check that the content of an answer fits its kind. Raises ValueError."""
     match answer:
         case ("result", _) | ("end", None) | ("memory", ()) | ("error", (str(), str())):
             return answer  # type: ignore[no-any-return]
@@ -299,7 +298,7 @@ def _serve(connection: socket.socket, room: int) -> None:
 
 
 def _answers(function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
-    """Yield what a reader yields, and how it ended."""
+    """Yield the values of a reader, and its outcome."""
     try:
         for result in find(function)(streams, *arguments):
             yield "result", result
@@ -351,7 +350,7 @@ class _Launcher:
         atexit.register(self.close)
 
     def close(self) -> None:
-        """End the launcher with its decoders, so that no process of ours is left behind this one."""
+        """End the launcher with its decoders, so that no child process remains."""
         if self.process == os.getpid():
             self.connection.close()
             self.reap()
@@ -379,7 +378,7 @@ class _Launcher:
         if answer == -errno.ENOMEM:
             raise MemoryError("no decoder can be started")
         if answer < 0:
-            what = "" if answer == -errno.EAGAIN else "no folder for temporary files can be made: "
+            what = "" if answer == -errno.EAGAIN else "no temporary folder can be created: "
             raise OSError(-answer, what + os.strerror(-answer))
         return int(answer)
 
@@ -443,8 +442,7 @@ class Decoder:
 
     @property
     def is_silent(self) -> bool:
-        """Return whether it lives and has nothing to say: left-over bytes would be the answer to what it is asked
-        next."""
+        """Return whether the decoder is alive and has no unread output."""
         self.connection.settimeout(0)
         try:
             self.connection.recv(1, socket.MSG_PEEK)
@@ -466,8 +464,8 @@ class Decoder:
 class _OfThread(threading.local):
     """The decoders of a thread that are not at work, by their owners, and whether they write copies of files.
 
-    share    bytes of memory that one of them may take for a file, at most; None: nobody works next to this thread
-    seconds  processor time that was spent on the files of each owner
+    share    maximum bytes of memory that a decoder may take for a file; None without parallel work
+    seconds  processor time spent on the files of each owner
     """
 
     def __init__(self) -> None:
@@ -476,7 +474,7 @@ class _OfThread(threading.local):
         self.share: int | None = None
 
     def take(self, owner: str, *, writes: bool) -> Decoder:
-        """Take a decoder of an owner; that which was not used for longest makes room for a new one."""
+        """Take a decoder of an owner; the least recently used decoder makes room for a new one."""
         if decoder := self.idle.pop((owner, writes), None):
             if decoder.is_silent:
                 return decoder
@@ -497,7 +495,7 @@ of_thread = _OfThread()
 
 
 def prepare(*modules: str) -> None:
-    """Fork the launcher if missing: what is read from now on is not in the memory of any decoder.
+    """Fork the launcher if missing: data read later is not in the memory of any decoder.
 
     modules   that decoders need: imported once, here if the launcher is not yet there, otherwise by it
     """
@@ -550,8 +548,8 @@ def decode(
 
     function   ``module:function``, which yields plain values
     where      the file, for messages
-    owner      a decoder that has seen the files of one owner sees none of another
-    writes     it makes copies of files, for libraries that read nothing else
+    owner      a decoder serves the files of one owner only
+    writes     the reader copies files, for libraries that need a file
 
     Results raise InputFault, NoRoomBeside, MemoryError, OSError; see above.
     """
@@ -629,7 +627,7 @@ def decode(
 
 
 def _told_here(results: Iterator[Any], where: str, owner: str) -> Iterator[Any]:
-    """Yield what a reader yields that is called in this process."""
+    """Yield the values of a reader in this process."""
     with reader_faults_told(where):
         while True:
             began = time.process_time()
@@ -653,7 +651,7 @@ def _limit_in_force(memory_bytes: int) -> int:
 
 
 def forget_seconds(owner: str) -> None:
-    """Begin to count the processor time of an owner anew."""
+    """Reset the processor time of an owner."""
     of_thread.seconds.pop(owner, None)
 
 

@@ -1,9 +1,9 @@
 """MetaImage (.mha) by itself; NIfTI (.nii, .nii.gz) and NRRD through SimpleITK, which reads files of a name only.
 
-Its readers follow names in headers and give pixels for damaged data. So compressed data are inflated here, up to their
-check sum, and a header that names another file, or has fewer data than it says, is refused; of NIfTI and NRRD a copy
-with plain data is made. For MetaImage that copy would take three to forty times as long as reading the data, which
-follow the header, plain or compressed with zlib.
+Its readers follow names in headers and return pixels for damaged data. So compressed data is inflated here, up to the
+checksum, and headers with other file names or too little data are refused. For NIfTI and NRRD a copy with plain data is
+written. For MetaImage a copy would take three to forty times as long as reading the data, which follows the header,
+plain or compressed with zlib.
 NIfTI-1 and -2 Data Format, https://nifti.nimh.nih.gov; NRRD File Format, https://teem.sourceforge.net/nrrd/format.html;
 ITK, "MetaIO documentation".
 """
@@ -77,7 +77,7 @@ def peek_mha(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 
 
 def _read_mha_header(stream: BinaryIO) -> dict[str, str]:
-    """Read the header as values by key in lower case; the stream is left behind ElementDataFile, its last line."""
+    """Read the header as values by lower-case key; the stream is left after ElementDataFile, the last line."""
     header: dict[str, str] = {}
     remaining_bytes = MHA_HEADER_BYTES
     while "elementdatafile" not in header:
@@ -126,8 +126,7 @@ MORE_THAN_HEADERS = 1 << 12  # bytes behind the least header that are enough to 
 
 
 def peek_nifti(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
-    """Describe the image of a NIfTI file: its first axis is x, its second y. 1 mm is what it states if no spacing is
-    known.
+    """Describe the image of a NIfTI file: its first axis is x, its second y. A spacing of 1 mm means unknown.
 
     Raises InputFault (external-data, too-large), CutOff, Damaged; reading too-large, CutOff, Damaged.
     """
@@ -142,7 +141,7 @@ def peek_nifti(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
         if len(content) > bytes_limit:
             raise too_large(where, "more after decompression", bytes_limit)
         if len(content) > most:
-            raise Damaged("more data than those of its pixels")
+            raise Damaged("more data than its pixels need")
     if len(content) < NIFTI_HEADER_BYTES:
         _, bits = _nifti_bytes(bytes(content), where)
     return _peek_copy(bytes(content), ".nii", "NiftiImageIO", where, bytes_limit, 348, max(bits // 8, 1))
@@ -158,7 +157,7 @@ def _nifti_bytes(head: bytes, where: str) -> tuple[int, int]:
     is_second = struct.unpack_from("<i", head)[0] == 540 or struct.unpack_from(">i", head)[0] == 540
     magic = head[4:8] if is_second else head[344:348]
     if magic in (b"ni1\0", b"ni2\0"):
-        raise refused("external-data", where, wording="beside-header", what="an image file beside it")
+        raise refused("external-data", where, wording="beside-header", what="a separate image file")
     if magic not in (b"n+1\0", b"n+2\0") or (is_second and len(head) < 540):
         raise Damaged("no NIfTI header")
     order = "<" if head[:1] in (b"\x5c", b"\x1c") else ">"
@@ -166,7 +165,7 @@ def _nifti_bytes(head: bytes, where: str) -> tuple[int, int]:
     axes, *sides = struct.unpack_from(f"{order}8{'q' if is_second else 'h'}", head, 16 if is_second else 40)
     (start,) = struct.unpack_from(f"{order}{'q' if is_second else 'f'}", head, 168 if is_second else 108)
     if not 0 <= start <= MOST_EXTENSION_BYTES:
-        raise Damaged("pixels far behind the header")
+        raise Damaged("pixels that do not follow the header")
     pixels = math.prod(max(side, 1) for side in sides[: max(0, min(axes, 7))])
     return max(int(start), NIFTI_HEADER_BYTES) + pixels * max(bits, 8) // 8, int(bits)
 
@@ -183,7 +182,7 @@ def peek_nrrd(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
         what = f"another file, {quote(match[1].decode('latin-1').strip())}"
         raise refused("external-data", where, wording="beside-header", what=what)
     if re.search(rb"^(?:line|byte) ?skip *:", head, re.IGNORECASE | re.MULTILINE):
-        raise Damaged("data that do not begin behind the header")
+        raise Damaged("data that do not begin after the header")
     encodings = re.findall(rb"^encoding *: *(\S+) *\r?$", head, re.IGNORECASE | re.MULTILINE)
     if len(encodings) != 1 or encodings[0].lower() not in (b"raw", b"gzip", b"gz"):
         got = f"the encoding {quote(encodings[0].decode('latin-1'))}" if encodings else "no encoding"
@@ -196,7 +195,7 @@ def peek_nrrd(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
         if len(data) > bytes_limit:
             raise too_large(where, "more after decompression", bytes_limit)
         if len(data) > most:
-            raise Damaged("more data than those of its pixels")
+            raise Damaged("more data than its pixels need")
         head = re.sub(rb"^(encoding *: *)\S+", rb"\1raw", head, flags=re.IGNORECASE | re.MULTILINE)
     return _peek_copy(head + blank + data, ".nrrd", "NrrdImageIO", where, bytes_limit, len(head))
 
@@ -204,9 +203,9 @@ def peek_nrrd(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 def _peek_copy(
     copy: bytes, suffix: str, image_io: str, where: str, bytes_limit: int, least_header: int, stored: int | None = None
 ) -> Pixels:
-    """Describe an image whose bytes are checked, as SimpleITK describes and reads it.
+    """Describe an image with checked bytes, as SimpleITK describes and reads it.
 
-    stored  bytes of a number in the file; None: those of its type
+    stored  bytes of a number in the file; None: as in its type
     """
     import SimpleITK
 
@@ -231,7 +230,7 @@ def _peek_copy(
 
 
 def _dtype_of(pixel_id: int) -> np.dtype[Any]:
-    """Return the type of the numbers of an image; a type that is no number for those that numpy has none for."""
+    """Return the type of the numbers of an image; a non-numeric type if numpy has no such type."""
     import SimpleITK
 
     names = {

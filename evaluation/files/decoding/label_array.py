@@ -1,4 +1,4 @@
-"""What every label image must be, whatever file it comes from: one plane of whole numbers of the case's size."""
+"""Checks for label images from any file: one plane of integers of the case's size."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ EXPECTED_LABELS = "0 for background and 1, 2, 3, … for nuclei"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pixels:
-    """What a file states of its image, and how it is read.
+    """Header information of an image, and how to read it.
 
     where       the file, or the part of it, for messages
     shape       of the array
-    read        gives the array; takes no memory before its size is known to be allowed
-    dtype       of the array; None where only reading shows it
-    spacing_mm  the size of a pixel along x and y; None if such files have none
-    pages       images of one channel that make up the first axis
-    bands       gives an image of one channel in bands of rows, from the top; None if it is read as a whole
+    read        returns the array; allocates memory only after its size is checked
+    dtype       of the array; None if unknown before reading
+    spacing_mm  the size of a pixel along x and y; None if the format has no pixel size
+    pages       images of one channel along the first axis
+    bands       returns an image of one channel in bands of rows, from the top; None if it is read as a whole
     """
 
     where: str
@@ -55,8 +55,8 @@ def check_labels(
 ) -> Integers:
     """Check an array, and give it as labels, integer (H, W): 0 is background, every other value one instance.
 
-    array     (H, W), or with axes of length 1 before or after; integers, booleans (one instance), or floats that hold
-              whole numbers. It is not changed, and copied only if its values or bytes must be converted.
+    array     (H, W), or with axes of length 1 before or after; integers, booleans (one instance), or floats with
+              integer values. It is not changed, and copied only if its values or bytes must be converted.
     shape_yx  (H, W) px of the case
     first_row of the array in the image, for messages, if it is a band of it
     but       values below 0 that it may have
@@ -81,8 +81,7 @@ def check_labels(
 def check_integers(
     array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], expected: str, first_row: int = 0
 ) -> Integers:
-    """Return an array as integers (H, W) of any sign; otherwise as ``check_labels``. ``expected`` states what they
-    mean."""
+    """Return an array as integers (H, W) of any sign; otherwise as ``check_labels``. ``expected`` describes them."""
     check_dtype(array.dtype, where=where)
     plane: Any = array.reshape(check_shape(array.shape, where=where, shape_yx=shape_yx))  # of any kind of number
     if plane.dtype.kind == "b":
@@ -203,9 +202,7 @@ def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int]
 
 
 def check_spacing(spacing_mm: Sequence[float], spacing_um: float | None, where: str) -> None:
-    """Refuse an image whose pixels have another size than those of the case. 1 mm is what writers put for none, and
-    some write um for mm.
-    """
+    """Refuse an image with another pixel size than the case. Writers use 1 mm for unknown, and some write um for mm."""
     sides_um = [side * UM_PER_MM for side in spacing_mm[:2]]
     if spacing_um is None or sides_um == [UM_PER_MM] * 2:
         return
@@ -250,9 +247,8 @@ def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
 def values_of_masks(images: Iterable[LabelRuns]) -> set[int]:
     """Return the values of images that are masks, in which nuclei have no numbers; nothing for labels.
 
-    Masks have one value each, whose pixels are apart in some image, or the values of classes
-    (``find_binary_mask``). A value that may mean anything that is not annotated (``find_void``) is none of these.
-    Nothing is looked at behind the first image that has labels.
+    Masks have one value with separate regions in some image, or the values of classes (``find_binary_mask``), except
+    values that may mean unannotated regions (``find_void``). The search stops at the first image with labels.
 
     >>> from nuclei_metrics.model.annotations import runs_of
     >>> one, two = runs_of(np.array([[255, 0, 255]])), runs_of(np.array([[1, 0, 2]]))
@@ -276,14 +272,14 @@ def values_of_masks(images: Iterable[LabelRuns]) -> set[int]:
 
 
 def find_edges(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
-    """Refuse a mask of which some values are edges: grey ones, contours, or outlines that are drawn and not filled.
+    """Refuse a mask in which some values are edges: grey edges, contours, or outlines that are drawn and not filled.
 
     A value is an edge if its regions are one or two pixels wide, and nearly all touch another value.
 
     >>> from nuclei_metrics.model.annotations import runs_of
     >>> ring = np.pad(np.full((6, 6), 255), 1, constant_values=99)
     >>> find_edges(runs_of(np.tile(np.pad(ring, 2), 4)), where="'a.png'")[0].got
-    "the value '99', one or two pixels wide around others"
+    "the value '99', one or two pixels wide around other values"
     >>> find_edges(runs_of(np.tile(np.pad(0 * ring + 9, 2), 4)), where="'a.png'")
     ()
     """
@@ -348,11 +344,11 @@ LABEL_BYTES = 8  # of a pixel, for the plane and its components
 def label_components(
     runs: LabelRuns, connectivity: int, *, where: str, bytes_limit: int
 ) -> tuple[LabelRuns, tuple[Finding, ...]]:
-    """Number every set of touching pixels with equal values other than 0 as a label of its own: 1, 2, 3, … row by row.
+    """Give every set of touching pixels with equal values other than 0 a label: 1, 2, 3, … row by row.
 
     connectivity  4: pixels touch by their sides; 8: also by their corners
 
-    The finding states what this joins and splits: nuclei that touch are one, parts that are apart are several. Raises
+    The finding describes the effect: touching nuclei are joined, separate parts are split. Raises
     InputFault (too-large).
 
     >>> labels, (finding,) = label_components(runs_of(np.array([[1, 0], [0, 1]])), 4, where="'a.png'", bytes_limit=100)

@@ -1,4 +1,4 @@
-"""MATLAB files: their variables, and the numbers in those that are plain arrays; through scipy.io, 7.3 through h5py.
+"""MATLAB files: their variables, and the numbers in plain arrays; through scipy.io, 7.3 through h5py.
 
 MathWorks, "MAT-File Format", R2019b.
 """
@@ -52,8 +52,7 @@ CUT_OFF_FAULTS = (OSError, EOFError, zlib.error)
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of a MATLAB file, as its header describes it. ``kind`` is None for plain numbers, otherwise what it
-    is."""
+    """A variable of a MATLAB file, as its header describes it. ``kind``: None for plain numbers."""
 
     name: str
     shape: tuple[int, ...]
@@ -63,7 +62,7 @@ class Variable:
 
 
 class _NotMatlab(Exception):
-    """The bytes are not those of a MATLAB file. Never leaves this module."""
+    """The bytes are not a MATLAB file. Never leaves this module."""
 
 
 class MatFile:
@@ -105,7 +104,7 @@ class MatFile:
         return Variable(member.name, shape, kind, member=member)
 
     def read(self, variable: Variable) -> npt.NDArray[Any]:
-        """Return the numbers of a variable whose kind is None, in its shape.
+        """Return the numbers of a variable of kind None, in its shape.
 
         Raises InputFault: too-large, wrong-format, unsupported-format, unreadable-file.
         """
@@ -119,13 +118,13 @@ class MatFile:
                 check_bytes(count * variable.itemsize, "an array", self.where, self.bytes_limit)
                 array = _read_variable(self.stream, variable.name)
             if array.shape != variable.shape:
-                raise Damaged(f"an array of {array.shape} where {variable.shape} is said")
+                raise Damaged(f"an array of {array.shape} instead of {variable.shape}")
             return array
 
 
 @contextmanager
 def _matlab_damage_told(where: str) -> Iterator[None]:
-    """Turn what readers raise about damaged files into findings."""
+    """Convert errors of readers about damaged files to findings."""
     try:
         with damage_told(where, "a MATLAB file of version 4, 6 or 7"):
             yield
@@ -140,7 +139,7 @@ def _text_of(value: object) -> str:
 
 
 def _is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
-    """Return whether a file is of level 7.3, or else of 5. Raises InputFault, CutOff or NotMatlab for anything else."""
+    """Return whether a file has level 7.3 (true) or 5. Raises InputFault, CutOff or NotMatlab for other files."""
     head = stream.read(HDF5_START + len(HDF5_MAGIC))
     if not head:
         raise _NotMatlab("an empty file")
@@ -161,7 +160,7 @@ def _is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
 def _without_compression(stream: BinaryIO, size: int, where: str, bytes_limit: int) -> BinaryIO:
     """Copy a file of level 5 so that no element is compressed, and all are as long according to they.
 
-    (scipy.io takes twice the time for compressed ones, and the memory that a damaged one claims to need.)
+    (scipy.io takes twice the time for compressed files, and any memory that a damaged file claims to need.)
     Raises InputFault (too-large), CutOff, NotMatlab.
     """
     stream.seek(0)
@@ -204,7 +203,7 @@ def _check_matrix(matrix: bytes, tag: struct.Struct) -> None:
 
 
 def _list_variables(stream: BinaryIO) -> list[Variable]:
-    """Return the variables of a file of level 5 that have a name (a function workspace has none)."""
+    """Return the named variables of a file of level 5 (a function workspace has no name)."""
     from scipy.io import whosmat
 
     with _scipy_faults():
@@ -261,8 +260,8 @@ def read_mat_labels(
     shape_yx     (H, W) px that it must have
     bytes_limit  the most bytes that the file, and the array in it, may have
 
-    Nothing larger than the header is read before shape and size are known to be right. Raises InputFault:
-    no-mask-variable, not-numeric (cells, structs, sparse, complex), and those of ``MatFile`` and ``check_labels``.
+    Nothing larger than the header is read before shape and size are checked. Raises InputFault: no-mask-variable,
+    not-numeric (cells, structs, sparse, complex), and as ``MatFile`` and ``check_labels``.
     """
     mat = MatFile(stream, where=where, bytes_limit=bytes_limit)
     variable = choose_variable(mat.variables, where)
@@ -314,8 +313,8 @@ class _Hdf5Member:
     """A member of the root group, or of one in it.
 
     name        its path from the root
-    kind        None for plain numbers, otherwise what it is
-    shape       sizes of the axes as HDF5 has them
+    kind        None for plain numbers, otherwise its kind
+    shape       sizes of the axes in HDF5
     attributes  texts of MATLAB, and numbers as they are
     """
 
@@ -336,8 +335,7 @@ class _Hdf5Member:
 
 
 def list_hdf5_members(stream: BinaryIO, *, nested: bool = False) -> list[_Hdf5Member]:
-    """Return the members of the root group but those that MATLAB keeps for itself; ``nested``: also those of all
-    groups.
+    """Return the members of the root group without internal members of MATLAB; ``nested``: of all groups.
 
     Raises CutOff, Damaged.
     """
@@ -393,7 +391,7 @@ def _check_chunks(dataset: Any, needed: int) -> None:
         raise Unsupported(f"{count:,} chunks")
     written = dataset.id.get_num_chunks()
     if written > count:
-        raise Damaged("a chunk beside the others")
+        raise Damaged("a chunk outside the array")
     chunk_infos = [dataset.id.get_chunk_info(index) for index in range(written)]
     offsets = {info.chunk_offset for info in chunk_infos}
     inside = [
@@ -401,7 +399,7 @@ def _check_chunks(dataset: Any, needed: int) -> None:
         for offset in offsets
     ]
     if len(offsets) < written or not all(inside):
-        raise Damaged("a chunk beside the others")
+        raise Damaged("a chunk outside the array")
     for info in chunk_infos:
         if info.size > 2 * chunk_bytes + 1024:
             raise Damaged("a chunk that is too long")
@@ -409,7 +407,7 @@ def _check_chunks(dataset: Any, needed: int) -> None:
 
 
 def _check_size_of_chunk(dataset: Any, info: Any, filters: list[int], chunk_bytes: int) -> None:
-    """Raise CutOff unless the bytes of a chunk are, or are inflated to, those of its numbers."""
+    """Raise CutOff unless the bytes of a chunk have, or inflate to, the size of its numbers."""
     applied = [number for index, number in enumerate(filters) if not info.filter_mask >> index & 1]
     check_sum = 4 * (FLETCHER32 in applied)
     size = info.size

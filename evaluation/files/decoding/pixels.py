@@ -1,4 +1,4 @@
-"""Files of pixels: which container a file is, what it states of its image, and the image, once that is what it must be.
+"""Files of pixels: the container, the header, and the image after checks.
 
 A container has one function. It looks at the header of a stream and gives ``Pixels``, before memory for the image is
 taken; ``read_image`` compares them with the case and reads. PNG and NumPy files are read here.
@@ -58,7 +58,7 @@ HEADER_FAULTS = (
 
 @dataclass(frozen=True, slots=True)
 class _NpyHeader:
-    """What a .npy file states of its array. ``fortran``: the first axis runs fastest."""
+    """Header of a .npy file. ``fortran``: the first axis runs fastest."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -87,7 +87,7 @@ def read_npy_header(source: Plain) -> _NpyHeader:
     """Read shape and type from the dictionary that a .npy file starts with; the source is left at the data."""
     start = source.read(8)
     if not start.startswith(streams.NPY_MAGIC):
-        raise Damaged("not that of an array")
+        raise Damaged("not an array header")
     version = 1 if start[6] == 1 else 2
     size = source.read(2 * version)
     header_bytes = int.from_bytes(size, "little")
@@ -105,7 +105,7 @@ def read_npy_header(source: Plain) -> _NpyHeader:
 
 
 def _peek_npz(stream: BinaryIO, where: str, bytes_limit: int, *, names: Sequence[str] = ID_NAMES) -> Pixels:
-    """Describe the only array of an .npz file, or the only one with one of the names. It is read where it is.
+    """Describe the only array of an .npz file, or the only array with one of the names. It is read in place.
 
     Raises InputFault (no-mask-variable), CutOff, Damaged; reading as ``_peek_npy``.
     """
@@ -179,7 +179,7 @@ GREY, PALETTE = 0, 3
 
 @dataclass(frozen=True, slots=True)
 class _PngHeader:
-    """What the header of a PNG says; ``bits`` are those of a sample."""
+    """Header of a PNG; ``bits``: per sample."""
 
     height: int
     width: int
@@ -200,7 +200,7 @@ def _peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: boo
     """Describe the samples of a PNG as they are in the file, uint8 or uint16: (H, W) if grey, otherwise (H, W,
     channels).
 
-    as_colours  a palette gives RGB, otherwise its indices, of which 0 must be black or white then
+    as_colours  a palette gives RGB, otherwise its indices, and index 0 must be black or white
 
     Grey of 1, 2 or 4 bits keeps its values (0 and 1, 0…3, 0…15). Channels are grey and alpha (2), RGB (3) or RGB and
     alpha (4). Raises CutOff, Damaged, and InputFault: unsupported-format (interlaced); reading also too-large, and
@@ -224,8 +224,8 @@ def _peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: boo
         if as_colours:
             return np.take(np.frombuffer(palette, np.uint8).reshape(-1, 3), samples, axis=0)
         if palette[:3] not in (b"\0\0\0", b"\xff\xff\xff"):
-            got = f"a PNG with a palette whose number 0 is #{palette[:3].hex()}"
-            advice = "Let 0 be the background, and black; or write grey values of 8 or 16 bits."
+            got = f"a PNG with the palette colour 0 set to #{palette[:3].hex()}"
+            advice = "Use black, colour 0, for the background, or write 8-bit or 16-bit grey values."
             raise refused("unsupported-format", where, wording="png", got=got, fix=advice)
         return samples
 
@@ -245,7 +245,7 @@ def _read_png_chunk(stream: BinaryIO, remaining_bytes: int) -> tuple[bytes, byte
 
 
 def _read_png_data(stream: BinaryIO, remaining_bytes: int, header: _PngHeader) -> tuple[bytes, bytes]:
-    """Read the compressed data, and the palette: red, green, blue, red, …; from the chunks behind the header."""
+    """Read the compressed data, and the palette: red, green, blue, red, …; from the chunks after the header."""
     data: list[bytes] = []
     palette = b""
     for _ in range(PNG_CHUNKS - 1):
@@ -279,7 +279,9 @@ def _read_png_header(kind: bytes, payload: bytes, where: str) -> _PngHeader:
 
 
 def _decode_png(header: _PngHeader, data: bytes) -> npt.NDArray[Any]:
-    """Return the samples. Raises CutOff unless the data decompress to the rows of the image, each behind its filter."""
+    """Return the samples. Raises CutOff unless the data decompress to the rows of the image, each after its filter
+    byte.
+    """
     from imagecodecs import DeflateError, PngError, deflate_decode, png_decode  # slow to import, and few need it
 
     width, bits = header.width, header.bits
@@ -318,7 +320,7 @@ DOUBLE_SUFFIXES = (".nii.gz", ".zarr.zip")
 
 @dataclass(frozen=True, slots=True)
 class _Container:
-    """What looks at files with a suffix, how they start, what they are called, and how they fit into memory."""
+    """Reader for files with a suffix: first bytes, name, and advice for files that do not fit into memory."""
 
     peek: Callable[..., Pixels]
     magics: tuple[bytes, ...]
@@ -340,7 +342,7 @@ CONTAINERS = {
 
 
 def peek(stream: BinaryIO, suffix: str, where: str, bytes_limit: int, **options: Any) -> Pixels:
-    """Describe the image of a file. Raises InputFault: unsupported-format, pickle, too-large and those of its header.
+    """Describe the image of a file. Raises InputFault: unsupported-format, pickle, too-large and faults of its header.
 
     suffix    of the file, in lower case
     options   what only this container needs to know
@@ -368,10 +370,10 @@ def open_image(
     """Open the image of a file, without reading it yet, if it has the right shape, numbers, and the spacing of the
     case.
 
-    channels    how many it must have; None: any, behind the other axes
-    spacing_um  side of a pixel that the case has; None: not known
+    channels    required number of channels; None: any number, after the other axes
+    spacing_um  pixel size of the case; None: unknown
 
-    Raises InputFault: several-images, not-numeric, wrong-shape, wrong-spacing, and those of ``peek``.
+    Raises InputFault: several-images, not-numeric, wrong-shape, wrong-spacing, and as ``peek``.
     """
     pixels = peek(stream, suffix, where, bytes_limit, **options)
     if pixels.pages not in (1, channels):
@@ -407,7 +409,7 @@ def _refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
         raise refused("pickle", where)
     fix = "Write the labels as .npy, .png, .tif or .mha."
     if suffix in DETACHED:
-        fix = f"Write one {DETACHED[suffix]} file, which holds header and data."
+        fix = f"Write one {DETACHED[suffix]} file with header and data."
     got = streams.foreign_content(head) or file_with(suffix)
     raise refused("unsupported-format", where, wording="other-suffix", got=got, fix=fix, known=CONTAINERS)
 

@@ -1,4 +1,4 @@
-"""What a child process answers, as bytes that only ever become plain values.
+"""Answers of a child process, as bytes that can only become plain values.
 
 Tuples, mappings, texts, numbers, arrays of numbers and the records of ``nuclei_metrics.model`` that readers return. Not
 pickle: a person who took over the child could run code in the parent with it. A record has the arrays that its class

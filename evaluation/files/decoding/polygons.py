@@ -1,7 +1,7 @@
 """Features of GeoJSON that are polygons: all their vertices become one array, not Python lists.
 
-Most of such a text are coordinates. They are taken out first, so that the parser of JSON sees a short text; then their
-numbers are parsed as one flat list, when brackets and commas are known to stand where they should.
+Most of such a text is coordinates. They are removed first, so that the JSON parser gets a short text. After a check of
+brackets and commas, their numbers are parsed as one flat list.
 """
 
 from __future__ import annotations
@@ -91,8 +91,7 @@ def _decoder() -> msgspec.json.Decoder[list[Feature]]:
 
 
 def decode_polygons(text: bytes, without_nan: Callable[[bytes], bytes | bytearray] = bytes) -> Polygons | None:
-    """Decode the features in the text of the items of a list; None if one is something else, or the text is not JSON,
-    or an object has a key twice.
+    """Decode the features in the text of the items of a list; None for other items, invalid JSON, or duplicate keys.
 
     without_nan  writes null for numbers that are not JSON
 
@@ -144,9 +143,9 @@ def _take_out(text: bytes) -> tuple[bytes, list[bytes]]:
 def _find_rings(structure: bytes, features: list[Feature]) -> tuple[Int64, Int64, Bool, int] | None:
     """Find the size of each ring, the index of its feature, whether it is a hole, and the most parts of a feature.
 
-    None if brackets and commas are not those of polygons with two numbers for each vertex.
+    None if brackets and commas do not form polygons with two numbers per vertex.
 
-    structure  what is left of the coordinates of all features without numbers: ",[[[,],[,]]]:,[[[,]]]"
+    structure  the coordinates of all features without numbers: ",[[[,],[,]]]:,[[[,]]]"
     """
     texts = structure.split(b":")
     kinds = [feature.geometry.type for feature in features]
@@ -202,9 +201,9 @@ def _has_each_key_once(text: bytes, features: list[Feature]) -> bool:
 
 
 def _parse_positions(text: bytes) -> Float64 | None:
-    """Parse the numbers of coordinates, two by two; None if some do not stand inside of the innermost brackets.
+    """Parse the numbers of coordinates in pairs; None if some are outside the innermost brackets.
 
-    text   coordinates whose brackets and commas are those of positions
+    text   coordinates with the brackets and commas of positions
 
     >>> _parse_positions(b"[[1, 2], [3, 4.5]]").tolist(), _parse_positions(b"[[1, ]2, [3, 4.5]]")
     ([[1.0, 2.0], [3.0, 4.5]], None)

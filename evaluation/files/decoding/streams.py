@@ -1,6 +1,6 @@
-"""Reading from strangers: sizes are known before memory is taken, and compressed data give no more than requested.
+"""Reading untrusted files: sizes are checked before memory is taken, and decompression is bounded.
 
-Also what a file holds, told by its first bytes.
+Also detects the type of a file from its first bytes.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def damage_told(where: str, name: str, *, fix: str = SMALLER_INTEGERS) -> Iterat
     """Turn CutOff, Damaged and MemoryError into findings: "unreadable-file", "wrong-format", "too-large".
 
     where   the file, for messages
-    name    what it should be, such as "a TIFF file"
-    fix     what makes it small enough for the memory: the limits of a challenge may be wider
+    name    the expected type, such as "a TIFF file"
+    fix     how to make it fit into memory: the limits of a challenge may be wider
     """
     try:
         yield
@@ -55,7 +55,7 @@ def damage_told(where: str, name: str, *, fix: str = SMALLER_INTEGERS) -> Iterat
 
 
 class Plain:
-    """A stream from its present position on."""
+    """A stream from its current position."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
@@ -145,7 +145,7 @@ INFLATION_LIMIT = 100  # annotations shrink to a tenth, at the most to a fiftiet
 def plain_chunks(stream: BinaryIO, where: str, bytes_limit: int) -> Iterator[bytes]:
     """Yield the bytes of a file from its start, piece by piece, decompressed if they begin as gzip does.
 
-    Raises InputFault: too-large (the file, or what comes out of it), unreadable-file (damaged gzip).
+    Raises InputFault: too-large (the file, or its decompressed data), unreadable-file (damaged gzip).
     """
     size = stream_size(stream, where=where, bytes_limit=bytes_limit)
     limit = min(bytes_limit, max(INFLATED_FREELY, INFLATION_LIMIT * size))
@@ -290,8 +290,8 @@ MAGICS = {
     (ZIP_MAGIC, EMPTY_ZIP_MAGIC): "a ZIP file",
     (b"\x1f\x8b",): "a gzip file, which is not opened: unpack it",
     (b"\xff\xd8\xff",): "a JPEG file",
-    (b"version https:/",): "a pointer of Git LFS in the place of a file: git lfs pull",
-    (b"/annex/objects/",): "a pointer of git-annex in the place of a file: git annex get",
+    (b"version https:/",): "a Git LFS pointer instead of the file: run git lfs pull",
+    (b"/annex/objects/",): "a git-annex pointer instead of the file: run git annex get",
     (b"GIF8",): "a GIF file",
     (HDF5_MAGIC,): "an HDF5 file",
     (b"MATLAB",): "a MATLAB file",
@@ -302,7 +302,7 @@ MAGICS = {
 def check_content(stream: BinaryIO, *, where: str, magics: tuple[bytes, ...], name: str) -> None:
     """Refuse a file that does not start as its format does; the stream is left at its start.
 
-    magics, name   the first bytes of the format, and what it is called, such as "a TIFF file"
+    magics, name   the first bytes of the format, and its name, such as "a TIFF file"
 
     Raises InputFault: pickle, wrong-format.
     """
@@ -317,7 +317,7 @@ def check_content(stream: BinaryIO, *, where: str, magics: tuple[bytes, ...], na
 
 
 def what_it_is(head: bytes) -> str:
-    """Return what a file is by its first 16 bytes; "" if they state nothing.
+    """Return the type of a file from its first 16 bytes; "" if unknown.
 
     >>> what_it_is(b"GIF89a"), what_it_is(b"")
     ('a GIF file', 'an empty file')
@@ -380,7 +380,7 @@ PARENTS = 5  # folders above a chunk that may be the store
 
 
 def foreign_file(path: Path) -> str:
-    """Return what a file, or the folder that it is a part of, is and what to export instead; "" if nothing is known."""
+    """Return the type of a file, or of its folder, and what to export instead; "" if unknown."""
     for folder in (path, *path.parents[:PARENTS]):
         if folder.is_dir() and any((folder / name).is_file() for name in ZARR):
             return ZARR_FOLDER
@@ -396,7 +396,7 @@ def is_of_zarr(name: str) -> bool:
 
 
 def foreign_content(head: bytes) -> str:
-    """Return what a file is and what to export instead, "" if its first bytes state nothing.
+    """Return the type of a file from its first bytes, and what to export instead; "" if unknown.
 
     >>> foreign_content(b"BM" + bytes(10))
     'a BMP image, which is not read; export as label images (.tif, .png, .npy)'

@@ -1,7 +1,7 @@
 """TIFF images of numbers: strips or tiles, TIFF or BigTIFF, without compression or with a lossless one.
 
-Strips and tiles are decoded here from the one header that is also checked, so that no second reader can understand it
-differently; each must give all the bytes of its pixels, and can give no more. TIFF Revision 6.0; TIFF Technical Note 3
+Strips and tiles are decoded here from the checked header, so that no second reader can understand it differently. Each
+must decode to exactly the bytes of its pixels. TIFF Revision 6.0; TIFF Technical Note 3
 (floating point predictor).
 """
 
@@ -40,9 +40,9 @@ _BEYOND_ANY_FILE = np.uint64(1 << 62)
 class _PageLayout:
     """How the pixels of a page are in the file.
 
-    samples   numbers of a pixel that are together; ``planes`` is how often the image is there, for others
+    samples   adjacent numbers of a pixel; ``planes``: number of planes for separate samples
     bits      of a number; ``dtype`` contains it, in the byte order of the file
-    segment_yx, segments_yx   size of a strip or tile, px, and how many there are below and next to each other
+    segment_yx, segments_yx   size of a strip or tile, px, and their numbers in y and x
     """
 
     shape_yx: tuple[int, int]
@@ -163,7 +163,7 @@ def _page_layout(page: _TiffPage, where: str) -> _PageLayout:
 
 
 def _check_tile_size(page: _TiffPage, shape_yx: tuple[int, int], segment_yx: tuple[int, int]) -> None:
-    """Refuse tiles far larger than the image, and tiny ones that would take for ever."""
+    """Refuse tiles far larger than the image, and tiny tiles that would take too long."""
     multiples = all(size >= 16 and size % 16 == 0 for size in segment_yx)
     padded = [math.ceil(size / max(tile, 1)) * tile for size, tile in zip(shape_yx, segment_yx, strict=True)]
     far = math.prod(padded) > 4 * math.prod(shape_yx) + PADDED_PIXELS
@@ -176,8 +176,8 @@ def unsupported(where: str, what: str) -> InputFault:
 
 
 def _find_segments(page: _TiffPage, layout: _PageLayout) -> Int64:
-    """Return where the strips or tiles of a page are in the file and how many bytes they take, int64 (2, S); plane by
-    plane, row by row. Raises CutOff if the header does not show it of all.
+    """Return offsets and sizes in bytes of the strips or tiles of a page, int64 (2, S); plane by plane, row by row.
+    Raises CutOff if the header lacks any.
     """
     tags = (Tag.TILE_OFFSETS, Tag.TILE_BYTES) if layout.is_tiled else (Tag.STRIP_OFFSETS, Tag.STRIP_BYTES)
     places = np.empty((2, layout.segments), np.uint64)
@@ -216,8 +216,8 @@ def _decode_rows(
     """Fill an image with the rows of a page from the ``first`` on, in the byte order of the machine; without its axis
     of planes if there is one.
 
-    The rows begin where strips or tiles begin, and end where they or the image end. Raises CutOff if a strip or tile
-    is missing or damaged.
+    The rows begin and end with strips or tiles, or with the image. Raises CutOff if a strip or tile is missing or
+    damaged.
     """
     (down, across), (below, beside) = layout.segment_yx, layout.segments_yx
     rows_of_segments = range(first // down, math.ceil((first + image.shape[1]) / down))
@@ -348,7 +348,7 @@ class _TiffPage:
         return int(values[0])
 
     def values(self, tag: Tag, most: int) -> npt.NDArray[np.unsignedinteger[Any]]:
-        """Read all values of a tag of whole numbers; none if it is missing."""
+        """Read all values of a tag of integers; empty if it is missing."""
         entry = self.entries.get(tag, _Entry(1, 0, 0))
         if entry.kind not in WHOLE_NUMBERS:
             raise Damaged(f"tag {int(tag)} of type {entry.kind}")
@@ -371,7 +371,7 @@ class _TiffPage:
 
     @property
     def is_separate(self) -> bool:
-        """Return whether the samples of a pixel are in planes of their own."""
+        """Return whether the samples of a pixel are in separate planes."""
         return self.value(Tag.PLANAR_CONFIGURATION, 1) == SEPARATE_PLANES
 
     @property
@@ -422,7 +422,7 @@ class TiffFile:
         self.first_offset = self.number_at(8 if self.is_big else 4)
 
     def read(self, position: int, size: int) -> bytes:
-        """Read the bytes at a place. Raises CutOff if the file ends before."""
+        """Read the bytes at an offset. Raises CutOff if the file ends before."""
         if position + size > self.size:
             raise CutOff
         if self.content is not None:
@@ -433,7 +433,7 @@ class TiffFile:
         return Plain(self.stream).read(size)
 
     def number_at(self, position: int) -> int:
-        """Read the number at a place; it has as many bytes as an offset."""
+        """Read the number at an offset; it has the size of an offset."""
         return int(struct.unpack(self.number, self.read(position, self.number_bytes))[0])
 
     def pages(self) -> list[_TiffPage]:

@@ -1,8 +1,8 @@
 """XML from strangers: the parser is fed piece by piece, keeps nothing but numbers, and refuses every declaration.
 
 The parser is expat itself. Files may be compressed with gzip. Coordinates are attributes of many equal elements
-("vertices"): those that are written alike are taken out before (``PlainVertices``), the texts of others are collected
-and become numbers piece by piece.
+("vertices"): uniform elements are removed first (``PlainVertices``); the texts of other elements are collected
+and parsed piece by piece.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Opened = Callable[[Mapping[str, str]], None]
 class Dialect:
     """Information on the elements of a format.
 
-    software    that writes it, for messages
+    software    that writes the files, for messages
     root        the root element
     holder      names of the elements down to the one that contains vertices
     vertex      name of the elements in it
@@ -116,8 +116,8 @@ def read_elements(
 ) -> None:
     """Read a file to its end; ``vertices`` takes the vertices of its holders.
 
-    opened      what to call with the attributes of an element when it opens, by the names of the elements down to it
-    as_written  let expat parse the whole text, so that lines and columns in messages are those of the file
+    opened      callbacks for opening elements, called with their attributes, by the names of the elements down to them
+    as_written  let expat parse the whole text, so that messages contain the lines and columns of the file
 
     Raises InputFault: too-large, unreadable-file (gzip), not-xml, forbidden-xml, wrong-format.
     """
@@ -149,7 +149,7 @@ def read_elements(
 
 
 class _KnownElement:
-    """An element that a dialect knows: what to call when it opens, and the elements in it that are known too."""
+    """An element of a dialect: its callback for opening, and its known child elements."""
 
     __slots__ = ("inner", "opened")
 

@@ -3,7 +3,7 @@
 Readers turn decoded values into annotations, and check everything on the way in. Files of participants are read by the
 same readers in a child process that can do nothing else.
 
-In: streams and a ``Request``. Out: ``Annotations`` or a ``Collection``; bytes where a format is written.
+In: streams and a ``Request``. Out: ``Annotations`` or a ``Collection``; bytes when a format is written.
 ``scoring`` and the rooms above may import it.
 """
 
@@ -73,7 +73,7 @@ def format_of(name: str) -> Format:
 def read_annotations(
     stream: BinaryIO, request: Request, case: Case, companions: Companions = NO_COMPANIONS
 ) -> Annotations:
-    """Read what a file states of its case, in the format that the rules name. Raises InputFault with all faults.
+    """Read the annotations of one case, in the format of the rules. Raises InputFault with all faults.
 
     companions  streams of the files that go with it, and their names for messages, by the key that has their pattern
     """
@@ -85,7 +85,7 @@ def read_annotations(
 
 
 def read_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """Read what a file states of all cases, by their names in it. Raises InputFault with all faults.
+    """Read the annotations of all cases, by their names in the file. Raises InputFault with all faults.
 
     The stream stays open as long as the collection is read from: large arrays are decoded case by case.
     """
@@ -107,7 +107,7 @@ def _memory_told(request: Request) -> AbstractContextManager[None]:
 def begin_annotations(
     stream: BinaryIO, request: Request, case: Case, companions: Companions = NO_COMPANIONS, *, owner: str
 ) -> Callable[[], Annotations]:
-    """Begin ``read_annotations`` in another process; the result is waited for by what is returned. Streams stay open.
+    """Start ``read_annotations`` in the decoder; return a function that waits for the result. Streams stay open.
 
     owner   the submission: a process that has seen the files of one sees none of another
 
@@ -229,7 +229,7 @@ def read_collection_guarded(stream: BinaryIO, request: Request, cases: Mapping[s
     by_name = {case.name: case for case in cases.values()}
 
     def decode_next(name: str) -> Annotations:
-        """Wait for the answer about a case; those about cases before it, which are not wanted, are skipped."""
+        """Return the annotations of one case, discarding earlier cases in the stream."""
         answer = next((answer for present, answer in present_answers if present == name), None)
         if answer and _are_findings(answer):
             raise InputFault(*answer)

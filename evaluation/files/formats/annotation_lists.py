@@ -1,7 +1,7 @@
-"""Annotations that a JSON parser gives as Python lists: checked, and made into arrays as few times as possible.
+"""Annotations from a JSON parser as Python lists: checked, and converted to arrays in few steps.
 
-A reader hands over one annotation after the other, with the lists of coordinates as they are. They become arrays when a
-piece of the file is settled: the work for each number is done by the interpreter's and NumPy's own loops.
+A reader passes one annotation after the other, with unchanged lists of coordinates. They become arrays when a piece of
+the file is complete: only loops of the interpreter and of NumPy touch single numbers.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ CLASS_PROBABILITIES = "class_probabilities"  # the key of an object with a numbe
 
 
 class ListSheet(Sheet):
-    """The nuclei of a file, as a reader of lists meets them: a row for each. The reader keeps their shapes.
+    """Rows of nuclei in file order. Subclasses store the shapes.
 
-    number   of the annotation at hand, from 1, or from 0 where its place is an index
+    number   of the current annotation, from 1, or from 0 if its place is an index
     numbers  of the annotation of each nucleus
     """
 
@@ -47,7 +47,7 @@ class ListSheet(Sheet):
         return self.place(self.number)
 
     def fault(self, code: str, number: int | None = None, /, **words: Any) -> None:
-        """Record the faults of the annotation at hand, or with that of a number."""
+        """Record faults of the current annotation, or of an annotation by number."""
         self.faults.fault(code, self.place(self.number if number is None else number), **words)
 
     def class_of(self, name: object) -> int:
@@ -71,7 +71,7 @@ class ListSheet(Sheet):
 class _ClassProbabilities:
     """The class probabilities of nuclei, as they come: objects with a number for each class, by its name or an alias.
 
-    If no classes are requested, as in the conversion of a single file, they are left aside.
+    Without requested classes, as in the conversion of a single file, they are ignored.
     """
 
     def __init__(self, sheet: ListSheet) -> None:
@@ -91,7 +91,7 @@ class _ClassProbabilities:
             self.waiting += objects
 
     def settle(self) -> None:
-        """Create arrays of what has come since the last time. Raises InputFault: too-large."""
+        """Convert the coordinates read since the last call to arrays. Raises InputFault: too-large."""
         waiting, self.waiting = self.waiting, []
         numbers = self.sheet.numbers[len(self.sheet.numbers) - len(waiting) :]
         if waiting.count(None) == len(waiting):
@@ -134,8 +134,8 @@ class _ClassProbabilities:
         self.rows.append(columns)
 
     def array(self) -> Float64 | None:
-        """Join the class probabilities of all nuclei, float64 (N, C) in the order of the classes; None if there are
-        none.
+        """Join the class probabilities of all nuclei, float64 (N, C) in the order of the classes; None without
+        probabilities.
         """
         if not self.nuclei:
             return None
@@ -147,7 +147,7 @@ class _ClassProbabilities:
 class NucleusLists(ListSheet):
     """The nuclei of a file, as they come: outlines or points, never both.
 
-    closed  rings repeat their first vertex as the last one, which is dropped
+    closed  rings repeat their first vertex at the end, which is dropped
 
     Limits are checked before arrays are made. Coordinates become px by the units of the rules and the case.
     """
@@ -195,8 +195,8 @@ class NucleusLists(ListSheet):
             self.add_outline([[positions]], class_id, source_id, *probabilities)
 
     def add_outline(self, parts: list[list[Any]], class_id: int, source_id: object, *probabilities: object) -> None:
-        """Add a nucleus of one part or more: of lists of rings, which are lists of positions; all but the first are
-        holes.
+        """Add a nucleus with one or more parts: lists of rings, which are lists of positions; the first ring is the
+        outline, the rest are holes.
 
         Holes without a vertex are omitted, a part without a vertex is a fault.
         """
@@ -292,7 +292,7 @@ class NucleusLists(ListSheet):
         check_number(self.vertices, "vertices", "vertices_per_file", self.request.where, self.request.limits)
 
     def keep(self, points: Float64, size: Int64) -> None:
-        """Add the vertices of rings, in px, to those of the file."""
+        """Add the vertices of rings, in px, to the file."""
         if self.closed:
             points, size = _without_closing_vertices(points, size)
         self.points_xy.append(points)
@@ -318,7 +318,7 @@ class NucleusLists(ListSheet):
     # --- the whole file ---------------------------------------------------------------------------------------------
 
     def annotations(self) -> Annotations:
-        """Return all nuclei, and what was omitted. Raises InputFault with all faults of the file."""
+        """Return all nuclei, and ignored annotations. Raises InputFault with all faults of the file."""
         columns = self.columns(self.class_probabilities.array())
         points_xy = np.concatenate(self.points_xy)
         if self.of_points:
@@ -329,7 +329,7 @@ class NucleusLists(ListSheet):
 
 
 def _points_of(positions: list[Any]) -> Float64:
-    """Create float64 (V, 2) of positions [x, y] or [x, y, z]; NaN of what is none.
+    """Convert positions [x, y] or [x, y, z] to float64 (V, 2); NaN for other values.
 
     >>> _points_of([[1, 2], [3, 4.5, 0], [True, 1]]).tolist()
     [[1.0, 2.0], [3.0, 4.5], [nan, nan]]
@@ -349,7 +349,7 @@ def _xy_or_nan(position: object) -> tuple[float, float]:
 
 
 def _without_closing_vertices(points: Float64, size: Int64) -> tuple[Float64, Int64]:
-    """Drop the last vertex of each ring that repeats the first one; gives the vertices and the size of each ring."""
+    """Drop last vertices that repeat the first; return the vertices and the size of each ring."""
     stop = np.cumsum(size)
     last = stop[size > 1] - 1
     first = (stop - size)[size > 1]
@@ -362,7 +362,7 @@ def _without_closing_vertices(points: Float64, size: Int64) -> tuple[Float64, In
 
 
 def root_words(root: object) -> str:
-    """Return what the value of a JSON file is, for messages."""
+    """Describe a value of a JSON file, for messages."""
     if isinstance(root, list):
         return "a list"
     if not isinstance(root, dict):
@@ -382,7 +382,7 @@ def names_and_probabilities(
 
     class_names  class id c has the name ``class_names[c - 1]``; 0 has none
 
-    Raises ValueError for other ids, such as those of ignore classes.
+    Raises ValueError for other ids, such as ids of ignore classes.
     """
     class_id, probability = nuclei.class_id.tolist(), nuclei.probability
     if unknown := {*class_id} - {*range(len(class_names) + 1)}:

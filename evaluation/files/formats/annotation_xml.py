@@ -35,13 +35,13 @@ class Regions(Sheet):
     """The N regions of a document, in its order: in lists while the parser meets them, since the garbage collector
     walks those fast, then in arrays.
 
-    region, vertex  what a format calls them
-    nameless        what is stated of a region whose owner has no name
+    region, vertex  their names in the format
+    nameless        message for a region without a named owner
     points_xy       float64 (V, 2)
     start           int64 (N + 1,)  region i has the vertices from ``start[i]`` to before ``start[i + 1]``
-    count           int64 (N,)      how many vertices each has
+    count           int64 (N,)      number of vertices
     type            int64 (N,)      index into ``types``
-    owner           int64 (N,)      the layer, or the group, that a region is part of
+    owner           int64 (N,)      the layer or group of a region
     class_id        int16 (N,)      also UNKNOWN and SKIPPED
     source_id       of a region, by its index
     """
@@ -57,18 +57,18 @@ class Regions(Sheet):
         self.type_numbers: list[int] = []
 
     def open(self, owner: int, type: str) -> None:
-        """Begin a region, whose element opens."""
+        """Begin a region when its element opens."""
         check_number(len(self.starts) + 1, *self.counted)
         self.starts.append(len(self.vertices))
         self.owners.append(owner)
         self.type_numbers.append(self.types.setdefault(type.strip(), len(self.types)))
 
     def check_number(self, present: int, what: str) -> None:
-        """Raise InputFault if one more would be too many: what is kept of a file is bounded."""
+        """Raise InputFault if one more would be too many: stored content is bounded."""
         check_number(present + 1, what, "instances_per_case", self.request.where, self.request.limits)
 
     def arrange(self, owners: Sequence[_Owner], source_id: Callable[[int], str]) -> None:
-        """Create arrays of what the parser has met, and find the classes of the owners."""
+        """Create arrays of the parsed content, and find the classes of the owners."""
         self.points_xy = self.vertices.points_xy()
         self.start = np.array([*self.starts, len(self.vertices)], np.int64)
         self.count: Int64 = np.diff(self.start)
@@ -111,7 +111,7 @@ class Regions(Sheet):
 
 @dataclass(frozen=True, slots=True)
 class _Owner:
-    """A layer, or a group: names that may be its class, whether they state nothing, and the one that messages show."""
+    """A layer or group: names that may be its class, whether they are meaningless, and the name for messages."""
 
     names: Sequence[str]
     is_nameless: bool
@@ -133,13 +133,13 @@ PAIRS_LIMIT = 1 << 21  # of holes and outlines whose boxes they lie in
 
 
 def _read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """Read the outlines of an Aperio XML file, compressed with gzip or not, in document order, in its own px.
+    """Read the outlines of an Aperio XML file, compressed with gzip or not, in document order, in px of the file.
 
-    The class of a layer is that of the file (``request.file_class``), or else of the name of a separate one attributes,
-    or else of its own name. Layers without regions need no class; those that ``request.classes.skipped`` names are left
-    out. A region with ``NegativeROA="1"`` is a hole of the smallest outline of its layer that contains its first
-    vertex; if missing it is omitted, with a warning. ``source_id`` is "<layer id>/<region id>", where a missing
-    id is replaced by the position (1, 2, …). A file without regions gives no outlines.
+    The class of a layer comes from the file (``request.file_class``), the name of an attribute, or the name of the
+    layer. Layers without regions need no class; those that ``request.classes.skipped`` names are left out. A region
+    with ``NegativeROA="1"`` is a hole of the smallest outline of its layer that contains its first vertex; if missing
+    it is omitted, with a warning. ``source_id`` is "<layer id>/<region id>", where a missing id is replaced by the
+    position (1, 2, …). A file without regions gives no outlines.
 
     Raises InputFault with all faults: too-large, unreadable-file, not-xml, forbidden-xml, wrong-format,
     unknown-class, invalid-coordinate, unsupported-shape, too-complex-outlines.
@@ -226,7 +226,7 @@ def outlines_with_holes(regions: Regions, is_hole: Bool, is_kept: Bool) -> Annot
 
 
 def _outlines_around(regions: Regions, hole: Int64, candidate: Int64) -> Int64:
-    """For each hole the index of the smallest candidate of its layer that contains its first vertex; -1 if none does.
+    """For each hole the index of the smallest candidate of its layer that contains its first vertex; otherwise -1.
 
     A vertex on the outline counts as inside; of equally small outlines the first is taken. Raises InputFault
     ("too-complex-outlines") if holes are in the boxes of too many outlines.
@@ -293,11 +293,11 @@ def _read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case)
     ``request.rules.shape`` states. Annotations of the other shape are a fault, unless ``other_shapes`` is "skip"; then
     they are omitted, with a warning. A Spline is a fault where nuclei are outlines.
 
-    The class of an annotation is that of the file (``request.file_class``), or else of its group; the group "None"
-    means no name. Annotations of a group in ``request.classes.skipped`` are omitted, whatever they are. How
-    groups are nested does not matter. Coordinates go by their ``Order``, or as they are in the file if that is
-    missing, or twice the same, anywhere in an annotation. ``source_id`` is the position of the annotation in the file
-    (1, 2, …); in a PointSet "<position>/<position of the coordinate>".
+    The class of an annotation comes from the file (``request.file_class``) or its group; the group "None" means no
+    name. Annotations of a group in ``request.classes.skipped`` are ignored. The nesting of groups does not matter.
+    Coordinates are sorted by ``Order``, or kept in file order if an ``Order`` in the annotation is missing or repeated.
+    ``source_id`` is the position of the annotation in the file (1, 2, …); in a PointSet "<position>/<position of the
+    coordinate>".
 
     Raises InputFault with all faults: too-large, unreadable-file, not-xml, forbidden-xml, wrong-format,
     unknown-class, invalid-coordinate, unsupported-shape.
@@ -357,8 +357,8 @@ def _read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case)
 
 
 def _nuclei_drawn(regions: Regions, nucleus: Int64, points_xy: Float64, is_dot: Bool) -> Points | Outlines:
-    """Create Points or Outlines of the annotations that are nuclei; those without coordinates are outlines without
-    vertices.
+    """Create Points or Outlines of the annotations that are nuclei; annotations without coordinates are outlines
+    without vertices.
 
     Raises InputFault ("too-large") if there are too many points.
     """
@@ -373,7 +373,7 @@ def _nuclei_drawn(regions: Regions, nucleus: Int64, points_xy: Float64, is_dot: 
 
 
 def by_order(order: Float64, start: Int64) -> Int64 | slice:
-    """Order the vertices: gives the index, int64 (V,), with those of each annotation in ascending order.
+    """Order the vertices: return an index, int64 (V,), that sorts the vertices of each annotation.
 
     order  float64 (V,)  NaN if it is missing; an annotation in which it is, or occurs twice, stays as it is
     start  int64 (N + 1,)

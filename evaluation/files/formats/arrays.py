@@ -1,19 +1,19 @@
-"""Arrays of labels: those that contain all cases along their first axis (CoNIC 2022, PanNuke), and MATLAB files.
+"""Arrays of labels: arrays with all cases along the first axis (CoNIC 2022, PanNuke), and MATLAB files.
 
 CoNIC: N x H x W x 2. Channel 0 contains the ids of the nuclei, channel 1 the class number of every pixel. With
-one class, and where the path shows the class, N x H x W ids are enough.
+one class, or a class in the path, N x H x W ids are enough.
 https://conic-challenge.grand-challenge.org/Submission/
 
-PanNuke: one channel of ids for each class, the last one for the background; H x W x C for one image, N x H x W x C for
-all. PanNuke's own arrays are float64 and have C = 6. Nuclei of different channels may have the same id, and may share
-pixels. Gamper et al., "PanNuke Dataset Extension, Insights and Baselines", arXiv:2003.10778.
+PanNuke: one channel of ids for each class, the last channel for the background; H x W x C for one image, N x H x W x C
+for all. The arrays of PanNuke are float64 and have C = 6. Nuclei of different channels may have the same id, and may
+share pixels. Gamper et al., "PanNuke Dataset Extension, Insights and Baselines", arXiv:2003.10778.
 
-MATLAB files are MoNuSAC's "n-ary masks", one label image, and those of HoVer-Net, CoNSeP and Lizard.
+MATLAB files are MoNuSAC's "n-ary masks", one label image, and files of HoVer-Net, CoNSeP and Lizard.
 HoVer-Net has a label image with the class of each nucleus next to it::
 
     inst_map    (H, W) ids, which may have gaps
     inst_type   (N, 1) class numbers, in ascending order of the ids; if there is ``inst_uid``, in its order
-    inst_uid    (N, 1) ids; nuclei whose outline has too few points are omitted there and in ``inst_type``
+    inst_uid    (N, 1) ids; nuclei with too short outlines are missing there and in ``inst_type``
     type_map    (H, W) class numbers
 
 Lizard has ``class`` and ``id`` for ``inst_type`` and ``inst_uid``. ``infer/tile.py`` and
@@ -66,7 +66,7 @@ class CaseArray:
     stream   seekable; stays open as long as cases are requested
     shape    of the whole array, (N, …)
 
-    Memory is that of a case; if the first axis runs fastest in the file, that of all. Raises InputFault: too-large,
+    Needs memory for one case; for all cases if the first axis runs fastest in the file. Raises InputFault: too-large,
     wrong-format, pickle, unreadable-file, not-numeric.
     """
 
@@ -129,7 +129,7 @@ def _one_image(
     class_map: LabelRuns | None = None,
     of_instance: Int16 | None = None,
 ) -> Annotations:
-    """Create annotations of one label image; without classes in the file it has that of the challenge."""
+    """Create annotations of one label image; without classes in the file it has the class of the challenge."""
     class_id = request.file_class
     if class_map is None and of_instance is None:
         class_id = class_id or request.classes.of_nameless
@@ -153,8 +153,8 @@ def _read_conic_array_collection(stream: BinaryIO, request: Request, cases: Mapp
 
     stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is requested
 
-    The array may contain more images than there are cases. Raises InputFault: wrong-shape, and those of ``CaseArray``;
-    asking for a case: wrong-shape, unknown-class-value, and those of ``check_labels``.
+    The array may contain more images than there are cases. Raises InputFault: wrong-shape, and as ``CaseArray``;
+    asking for a case: wrong-shape, unknown-class-value, and as ``check_labels``.
     """
     array = CaseArray(stream, request)
     needs_classes = len(request.classes.names) > 1 and not request.file_class
@@ -194,7 +194,7 @@ def _read_pannuke_masks(stream: BinaryIO, request: Request, case: Case) -> Annot
     """Read the nuclei of one case: one label image for each class. ``class_values`` gives the channel, from 0, of each.
 
     The last channel is omitted if no class names it; other channels without a class must be empty. Raises InputFault:
-    wrong-shape, unnamed-channel, and those of ``CaseArray`` and ``check_labels``.
+    wrong-shape, unnamed-channel, and as ``CaseArray`` and ``check_labels``.
     """
     array = CaseArray(stream, request)
     _check_channels(array.shape, ("rows", "columns"), request)
@@ -207,8 +207,8 @@ def _read_pannuke_masks_collection(stream: BinaryIO, request: Request, cases: Ma
 
     stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is requested
 
-    The array may contain more images than there are cases. Raises InputFault: wrong-shape, and those of ``CaseArray``;
-    asking for a case: wrong-shape, unnamed-channel, and those of ``check_labels``.
+    The array may contain more images than there are cases. Raises InputFault: wrong-shape, and as ``CaseArray``;
+    asking for a case: wrong-shape, unnamed-channel, and as ``check_labels``.
     """
     array = CaseArray(stream, request)
     _check_channels(array.shape, ("images", "rows", "columns"), request)
@@ -223,11 +223,11 @@ def _read_pannuke_masks_collection(stream: BinaryIO, request: Request, cases: Ma
 
 
 def _check_channels(shape: tuple[int, ...], axes: tuple[str, ...], request: Request) -> None:
-    """Refuse arrays without the axes and a last one for the channels."""
+    """Refuse arrays without the axes and a last axis for the channels."""
     needed = max(request.classes.values) + 1
     if len(shape) == len(axes) + 1 and shape[-1] >= needed:
         return
-    expected = f"{' x '.join(axes)} x channels, of which there are at least {needed}"
+    expected = f"{' x '.join(axes)} x channels, at least {needed} channels"
     fix = "Write one channel of ids for each class, as the last axis."
     raise _wrong_array(request.where, shape, expected, fix)
 
@@ -281,9 +281,9 @@ def _read_nary_mat(
 ) -> Annotations:
     """Read the label image of a MATLAB file: every positive value is one nucleus.
 
-    class_map   an image with the class number of every pixel, and where it is, for messages
+    class_map   an image with the class number of every pixel, and its location, for messages
 
-    Raises InputFault: those of ``read_mat_labels`` and ``read_class_map``. A warning, "binary-mask", is among the
+    Raises InputFault as ``read_mat_labels`` and ``read_class_map``. A warning, "binary-mask", is among the
     findings.
     """
     limit = request.limits.bytes_per_file
@@ -306,11 +306,11 @@ TYPES = {"inst_type": ("inst_uid",), "class": ("id", "nuclei_id")}  # and where 
 def _read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """Read the nuclei of ``inst_map``: one label image, with the class of each nucleus.
 
-    The class is that in ``inst_type``; without it, that of most of the nucleus's pixels in ``type_map``. The number 0,
-    and having no entry in ``inst_uid``, give the class 0, none. Entries of ids that are not in the map do not matter.
-    Types are not looked at if the path shows the class or the challenge gives no numbers (``class_values``).
+    The class comes from ``inst_type``; without it, from most of the nucleus's pixels in ``type_map``. The number 0, or
+    a missing entry in ``inst_uid``, mean no class (0). Entries for ids that are not in the map are ignored. Types are
+    not looked at if the path shows the class or the challenge gives no numbers (``class_values``).
 
-    Raises InputFault: no-mask-variable, not-numeric, wrong-length, unknown-class-value, and those of ``MatFile`` and
+    Raises InputFault: no-mask-variable, not-numeric, wrong-length, unknown-class-value, and as ``MatFile`` and
     ``check_labels``. A warning, "binary-mask", is among the findings.
     """
     where, classes = request.where, request.classes
@@ -335,7 +335,7 @@ def _read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annota
 
 
 def variable_of(mat: MatFile, *names: str) -> Variable | None:
-    """Find the variable with the first of these names that the file has; None if it has none of them.
+    """Find the variable with the first of these names in the file; None if missing.
 
     Raises InputFault if it contains no plain numbers, or is there twice.
     """
@@ -349,7 +349,7 @@ def variable_of(mat: MatFile, *names: str) -> Variable | None:
 
 
 def _classes_of_instances(mat: MatFile, types: Variable, present: Int64, request: Request) -> Int16:
-    """Find the class id of each of the present labels, int16 (N,), 0 if it has none."""
+    """Find the class id of each of the present labels, int16 (N,), 0 without a class."""
     where, name, id_name = mat.where, types.name, TYPES[types.name][0]
     ids = _ids_of_types(mat, types)
     ids = present if ids is None else ids
@@ -376,7 +376,7 @@ def _classes_of_instances(mat: MatFile, types: Variable, present: Int64, request
 
 
 def _ids_of_types(mat: MatFile, types: Variable) -> Int64 | None:
-    """Read the ids of the nuclei whose classes ``types`` has, None if the file does not say them."""
+    """Read the ids of the nuclei with classes in ``types``; None if missing."""
     if (variable := variable_of(mat, *TYPES[types.name])) is None:
         return None
     ids, name = _read_vector(mat, variable, "ids from 1").astype(np.int64), types.name

@@ -70,10 +70,10 @@ class Image:
 
 @dataclass(slots=True)
 class CocoDocument:
-    """What a file of any of the three forms states.
+    """Content of a file in any of the three forms.
 
-    pieces      the annotations or results, some at a time, to be gone through once; each should be an object
-    list_name   what the list of them is called, for messages
+    pieces      the annotations or results, in pieces, for one pass; each should be an object
+    list_name   the name of their list, for messages
     images      by id as text; empty if the file has no such list
     categories  names by id as text
     """
@@ -91,7 +91,7 @@ class CocoDocument:
         return [id for id in dict.fromkeys(ids) if id is not None]
 
     def names(self, image: str) -> list[str]:
-        """Return what an image may be called: its file name with and without folders and suffix, or its id."""
+        """Return possible names of an image: its file name with and without folders and suffix, or its id."""
         entry = self.images.get(image)
         name = image if entry is None or entry.file_name is None else entry.file_name
         base = name.replace("\\", "/").rpartition("/")[2]
@@ -102,7 +102,7 @@ class CocoDocument:
 
 
 def id_of(entry: Mapping[str, Any], key: str) -> str | None:
-    """Return the id under a key as text; None if missing, or if it is neither a whole number nor a text."""
+    """Return the id under a key as text; None if missing or of another type."""
     value = entry.get(key)
     return str(value) if type(value) is int or type(value) is str else None
 
@@ -117,7 +117,7 @@ def read_coco(stream: BinaryIO, request: Request) -> CocoDocument:
         document = CocoDocument(where, records.pieces)
         return _read_tables(document, root) if type(root) is dict else document
     if type(root) is not dict:
-        raise refused("not-coco", where, got="neither an object nor a list")
+        raise refused("not-coco", where, got="not an object or a list")
     if type(root.get("masks")) is list:
         return CocoDocument(where, iter([_read_masks(root, where)]), "masks", is_one_image=True)
     if type(root.get("annotations")) is dict and "images" in root:  # LIVECell: annotations by their ids
@@ -127,7 +127,7 @@ def read_coco(stream: BinaryIO, request: Request) -> CocoDocument:
 
 
 def _read_tables(document: CocoDocument, root: Mapping[str, Any]) -> CocoDocument:
-    """Read the images and categories into a document. Raises InputFault for those without an id."""
+    """Read the images and categories into a document. Raises InputFault for entries without an id."""
     document.list_name = "annotations"
     faults = FileFaults(document.where)
     for key, name_key in (("images", "file_name"), ("categories", "name")):
@@ -225,7 +225,7 @@ class _Places:
         """Record an image, or a code, of another size than the case."""
         height, width = case.shape_yx
         if size != [height, width]:
-            fix = "Write codes and coordinates for the image at its own size; height comes before width in 'size'."
+            fix = "Write codes and coordinates for the size of the image; in 'size', height comes before width."
             self.faults.fault("wrong-shape", place, found=size, fix=fix, height=height, width=width, channels="")
         return size == [height, width]
 
@@ -234,8 +234,7 @@ class _Places:
 
 
 def _read_one(kind: type[_AnnotatedNuclei], stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """Read what a document states of the case that its file is for: its only image, or the one that is named like the
-    case.
+    """Read the annotations for the case of a file: its only image, or the image named like the case.
 
     Raises InputFault with all faults, "other-case" if no image is the case.
     """
@@ -260,7 +259,7 @@ def _read_one(kind: type[_AnnotatedNuclei], stream: BinaryIO, request: Request, 
 
 
 def read_all(kind: type[_AnnotatedNuclei], stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """Read what a document states of all cases. Raises InputFault with all faults."""
+    """Read the annotations of all cases. Raises InputFault with all faults."""
     document = read_coco(stream, request)
     # Results have no list of images: their ids are those of the reference, which cases.csv has as ``index``.
     of_id = {} if document.images else {str(case.index): case for case in cases.values()}
@@ -269,7 +268,7 @@ def read_all(kind: type[_AnnotatedNuclei], stream: BinaryIO, request: Request, c
 
 
 def _collect_nuclei(nuclei: _AnnotatedNuclei) -> Collection:
-    """Collect what a document states of the images that are cases. Raises InputFault with all faults."""
+    """Collect the annotations of the images that are cases. Raises InputFault with all faults."""
     places = nuclei.places
     number = 0
     for piece in nuclei.document.pieces:
@@ -306,7 +305,7 @@ class _AnnotatedNuclei(ListSheet, ABC):
             return
         if "segments_info" in entry:
             fix = "Export COCO with a 'segmentation' for each nucleus, or label images."
-            raise refused("not-coco", self.document.where, got="COCO panoptic, whose shapes are in PNG files", fix=fix)
+            raise refused("not-coco", self.document.where, got="COCO panoptic, with shapes in PNG files", fix=fix)
         case = self.places.number_of_entry(entry, self.here)
         if case == NO_CASE or (class_id := self.class_of_entry(entry)) == SKIPPED:
             return
@@ -327,7 +326,7 @@ class _AnnotatedNuclei(ListSheet, ABC):
         self.add_shape(entry)
 
     def wrong_value(self, entry: Mapping[str, Any], key: str, expected: str) -> None:
-        """Record what is under a key of the annotation at hand, and what should."""
+        """Record an invalid value of the current annotation, and the expected value."""
         self.fault("invalid-annotation", expected=expected, of=f"{quote(key)} is", value=entry.get(key))
 
     def class_of_entry(self, entry: Mapping[str, Any]) -> int:
@@ -368,12 +367,10 @@ class _AnnotatedNuclei(ListSheet, ABC):
 
     @abstractmethod
     def parts(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, Part]]:
-        """Numbers of cases and what they have, from the columns of all rows; after all has been settled without a
-        fault.
-        """
+        """Yield case numbers and their content from the columns of all rows; call after a successful ``settle``."""
 
     def by_case(self, rows: Int64, columns: Mapping[str, Any]) -> Iterator[tuple[int, Int64, dict[str, Any]]]:
-        """Yield the number of each case that has some of the rows, which of them it has, and what their columns say."""
+        """Yield the number of each case with rows, the indices of its rows, and their columns."""
         case = np.array(self.case, np.int64)[rows]
         order = np.argsort(case, kind="stable")
         for chosen in filter(len, np.split(order, np.flatnonzero(np.diff(case[order])) + 1)):
@@ -387,11 +384,11 @@ SEGMENTATION_WORDS = "a list of polygons [x1, y1, x2, y2, …], or an object wit
 
 
 def _read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """Read the nuclei of one case from its own file: those of its only image, or of the image that is named like the
-    case.
+    """Read the nuclei of one case from its file: from its only image, or the image named like the case.
 
     Classes, crowds, probabilities and faults as in ``_read_coco_json_collection``; the lists that mmdetection writes
-    for one image are read too. Raises InputFault, also "other-case" if there are several images and none is the case.
+    for one image are read too. Raises InputFault, also "other-case" if there are several images and no image is
+    the case.
 
     >>> import io
     >>> from evaluation.challenge import LimitRules, format_rules
@@ -422,9 +419,9 @@ def _read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mappin
     codes        without a pixel are omitted with a warning, or refused if ``vanished`` is "error"
     probability  ``score``
 
-    ``source_id`` is the id of the annotation, or its position from 0. Nuclei are in the order of the file, but if a
-    case has both, those with polygons come before those with codes. Raises InputFault: not-json, too-large, too-deep,
-    not-coco, invalid-annotation, unknown-class, unsupported-shape, invalid-coordinate, invalid-rle, too-complex-runs,
+    ``source_id`` is the id of the annotation, or its position from 0. Nuclei are in file order, except that nuclei with
+    polygons come before nuclei with codes. Raises InputFault: not-json, too-large, too-deep, not-coco,
+    invalid-annotation, unknown-class, unsupported-shape, invalid-coordinate, invalid-rle, too-complex-runs,
     wrong-shape, vanished-outline, invalid-probability, missing-probability.
     """
     return read_all(_SegmentedNuclei, stream, request, cases)
@@ -503,8 +500,7 @@ class _SegmentedNuclei(_AnnotatedNuclei):
         self.polygons.clear()
 
     def settle_codes(self) -> None:
-        """Create runs of the codes that have come. A code without a pixel is omitted, or a fault if the rules say
-        so."""
+        """Create runs of the codes so far. A code without a pixel is ignored, or a fault if the rules require it."""
         fresh, codes, self.code_rows, self.codes = self.code_rows, self.codes, [], []
         shapes = [self.places.cases[self.case[row]].shape_yx for row in fresh]
         pixels = np.array([height * width for height, width in shapes], np.int64)
@@ -526,7 +522,7 @@ class _SegmentedNuclei(_AnnotatedNuclei):
             self.coded += [fresh[index] for index in np.flatnonzero(has_pixels).tolist()]
 
     def parts(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, Part]]:
-        """The nuclei with polygons as Outlines, then those with codes as Instances. Raises InputFault."""
+        """The nuclei with polygons as Outlines, then nuclei with codes as Instances. Raises InputFault."""
         rows, ring_count, ring_size, numbers = map(np.concatenate, zip(*self.outlines, strict=True))
         points = numbers.reshape(-1, 2)
         stop_ring, stop = np.cumsum(ring_count), np.cumsum(ring_size)
@@ -547,7 +543,7 @@ class _SegmentedNuclei(_AnnotatedNuclei):
 
 
 def _example_document(made: Example, cases: Sequence[Case], shapes: Callable[[Case], list[tuple[str, Any]]]) -> bytes:
-    """Create an example of all cases; ``shapes`` gives the class of each nucleus of a case, and its place."""
+    """Create an example of all cases; ``shapes`` gives the class of each nucleus of a case, and its index."""
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for image_id, case in enumerate(cases, start=1):
@@ -575,11 +571,10 @@ BOX_WORDS = "[x1, y1, x2, y2], two corners of the box"
 
 
 def _read_midog_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """Read the nuclei of one case from its own file: those of its only image, or of the image that is named like the
-    case.
+    """Read the nuclei of one case from its file: from its only image, or the image named like the case.
 
-    Raises InputFault as ``_read_midog_json_collection`` does, also "other-case" if there are several images and none is
-    the case.
+    Raises InputFault as ``_read_midog_json_collection`` does, also "other-case" if there are several images and no
+    image is the case.
 
     >>> import io
     >>> from evaluation.challenge import LimitRules, format_rules
@@ -599,7 +594,7 @@ def _read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mappi
 
     Images, classes and ``score`` as in ``_read_coco_json_collection``. Raises InputFault: not-json, too-large,
     too-deep, not-coco, invalid-annotation, unknown-class, wrong-shape, invalid-coordinate (also for corners in the
-    wrong order, as COCO's own boxes of width and height have), invalid-probability, missing-probability.
+    wrong order, as in COCO boxes of width and height), invalid-probability, missing-probability.
     """
     return read_all(_BoxedNuclei, stream, request, cases)
 

@@ -1,4 +1,4 @@
-"""What a file is, as far as its beginning, header, tables and lists tell: its format, its images and their sizes.
+"""Detection of files from beginnings, headers, tables and lists: format, images and their sizes.
 
 The name of a file matters only to state the faults of a ``.mat`` file. ``init`` makes cases.csv of the images;
 ``convert`` needs the only image of a file without a challenge.
@@ -108,7 +108,7 @@ LINES = (  # of texts that are not read: what their first line is, and what to d
     ),
     (
         re.compile(rb"[0-9]+(?:\.[0-9]*)?(?:[,;\t][^,;\t\n]*){1,9}\n"),
-        "a table whose first line is no header; write one, such as x,y,class",
+        "a table without a header; add a first line such as x,y,class",
     ),
 )
 IMAGE_COLUMNS = ("case", "image_id", "imageid", "image")
@@ -124,7 +124,7 @@ TABLE_SIGNS = (  # a format, columns that tell it, how many of them have to be t
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A format, the keys of its rules that the file tells, such as ``shape``, and the sign by which it is known."""
+    """A format, keys of its rules from the file, such as ``shape``, and the sign of detection."""
 
     format: str
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -135,14 +135,14 @@ def detect_format(path: Path) -> Detected | None:
     """Detect the format of a file, None if it is of no known one. Text may be compressed with gzip.
 
     Label images and class maps look the same, as do maps of colours: all are label images here.
-    Raises InputFault for damaged files, OSError for those that cannot be read.
+    Raises InputFault for damaged files, OSError for unreadable files.
     """
     where, limit = quote(path.name, 120), LimitRules().bytes_per_file
     with path.open("rb") as stream:
         head = stream.read(16)
         stream.seek(0)
         if head.startswith(IMAGE_MAGICS):
-            return Detected("label_image", sign="its first bytes are those of an image")
+            return Detected("label_image", sign="it begins like an image")
         if head.startswith(NPY_MAGIC):
             return _detect_array(stream, where)
         if head.startswith(MATLAB_MAGIC) or path.suffix.lower() == ".mat":
@@ -175,7 +175,7 @@ def _detect_text(chunks: Iterator[bytes]) -> Detected | None:
 
 
 def _first_word(head: bytes, chunks: Iterator[bytes], words: Words, keys: Words = ()) -> Detected | None:
-    """Find the first word in quotes that decides, and what it means; ``keys`` decide before a colon only."""
+    """Find the first decisive word in quotes, and its meaning; ``keys`` decide only before a colon."""
     known = {word: Detected(format, details, f"the word '{word}'") for word, format, details in words}
     known |= {key: Detected(format, details, f"the key '{key}'") for key, format, details in keys}
     of_words, of_keys = ("|".join(word for word, _, _ in each) for each in (words, keys))
@@ -199,7 +199,7 @@ def header_names(head: bytes) -> set[str]:
 
 
 def foreign_table(path: Path) -> str:
-    """Return what a table of another tool is that is not read, and what to do; "" if nothing is known of it."""
+    """Describe an unsupported table and how to export it; "" if the tool is unknown."""
     with path.open("rb") as stream:
         head = stream.read(FIRST_LINE_BYTES).removeprefix(b"\xef\xbb\xbf")
     known = next((words for line, words in LINES if line.match(head)), "") or other_table(header_names(head))
@@ -227,8 +227,8 @@ def _detect_table(head: bytes) -> Detected | None:
 def _rows_of_vertices(head: bytes) -> str:
     """Report that a table of x and y has a row for each vertex or pixel of a nucleus, and what to do; "" if it has not.
 
-    The same id, or the same label with places that touch, is in three rows and more on end, as far as the beginning
-    of the table shows.
+    The beginning of the table has three or more consecutive rows with the same id, or the same label and touching
+    coordinates.
 
     >>> _rows_of_vertices(b"cell_id,x,y\\n" + b"1,2,3\\n1,9,3\\n1,9,8\\n" * 2)[:47]
     "a row for each vertex or pixel of a nucleus ('c"
@@ -253,7 +253,7 @@ def _rows_of_vertices(head: bytes) -> str:
 
 
 def _touch(rows: Sequence[Sequence[str]], same: Sequence[bool], columns: tuple[int, int]) -> bool:
-    """Return whether most neighbouring rows of the same nucleus have places that touch each other."""
+    """Return whether most neighbouring rows of the same nucleus have touching coordinates."""
     steps = []
     for is_same, (one, other) in zip(same, pairwise(rows), strict=True):
         with suppress(ValueError):
@@ -298,10 +298,10 @@ CASE_COLUMNS_OF = {"points_csv": NAMED_CASE_COLUMNS, "rle_csv": CASE_COLUMNS, "c
 class _ListedImage:
     """An image of a file of all cases.
 
-    names    what it may be called, the likeliest first; none if the file has numbers of images only
-    index    its position from 0, if that is all the file states of it
-    size_yx  height and width, px; None if the file does not tell
-    id       the number of a COCO file for it, under which results name it
+    names    its possible names, the likeliest first; empty if the file only numbers images
+    index    its index from 0, if the file contains nothing else about it
+    size_yx  height and width, px; None if unknown
+    id       its number in a COCO file, as used in results
     """
 
     names: tuple[str, ...]
@@ -314,9 +314,9 @@ class _ListedImage:
 class FoundImage:
     """The only image of a file.
 
-    name           what the file calls it; the name of the file if it does not say
-    size_yx        height and width, px; None if the file does not tell
-    in_collection  the file is built like one of several images, of which it has one
+    name           its name in the file, otherwise the name of the file
+    size_yx        height and width, px; None if unknown
+    in_collection  the file has the form for several images, but contains one image
     """
 
     name: str
@@ -325,9 +325,9 @@ class FoundImage:
 
 
 def list_images(stream: BinaryIO, request: Request) -> list[_ListedImage]:
-    """List the images of a file of all cases, in its order; none if its format is unknown to list any.
+    """List the images of a file of all cases, in its order; empty for other formats.
 
-    Raises InputFault as the readers do, for what they meet.
+    Raises InputFault as the readers do.
     """
     with reader_faults_told(request.where), damage_told(request.where, WORDS_OF_FILE):
         if request.rules.needs_index:
@@ -351,9 +351,9 @@ def list_images(stream: BinaryIO, request: Request) -> list[_ListedImage]:
 def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> FoundImage:
     """Find the only image of a file; the stream is left anywhere.
 
-    name   what the image is called if the file does not say
+    name   the name of the image if the file has no name
 
-    Raises InputFault: "other-case" for several images in a table or an array, and what the readers raise.
+    Raises InputFault: "other-case" for several images in a table or an array, and as the readers do.
     """
     with reader_faults_told(request.where), damage_told(request.where, WORDS_OF_FILE):
         match request.rules.format:
@@ -422,9 +422,7 @@ def _images_of_array(stream: BinaryIO, request: Request) -> list[_ListedImage]:
 
 
 def _size_in_document(stream: BinaryIO, request: Request, name: str) -> SizeYx | None:
-    """Find the size of the image that is named like the file, or is the only one, from the list of images or from a
-    code.
-    """
+    """Find the size of the image named like the file, or of the only image, from the list of images or a code."""
     document, images = read_coco(stream, request), {name: Case(name, name, 1, 1)}
     fitting = [image for image in document.images if document.find_case(image, images)] or list(document.images)
     if len(fitting) == 1:
@@ -466,7 +464,7 @@ def _size_of_image(source: Path, stream: BinaryIO, request: Request) -> SizeYx |
 
 
 def _plane_of(shape: tuple[int, ...], channels: tuple[int, ...]) -> SizeYx | None:
-    """Return the size of the plane that an array of this shape holds; ``channels``: how many an image may have.
+    """Return the plane size of an array of this shape; ``channels``: allowed numbers per image.
 
     The first two axes if it is not clear, so that the reader can state the fault.
 

@@ -1,7 +1,7 @@
-"""What a reader has to know next to the bytes of a file, and what example files are built from.
+"""Inputs of readers besides the bytes of a file, and inputs for example files.
 
-Examples hold three square nuclei along the upper edge of each image, of the first classes in turn. The kit
-shows such files to participants, and the fuzzers start from them.
+Examples contain three square nuclei along the upper edge of each image, of the first classes in turn. The kit
+contains such files for participants, and the fuzzers start from them.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Request(Generic[RulesT]):
 
     where       the file, and its case if it has one, for messages; in quotes
     name        name of the file; its suffix tells image formats apart
-    rules       the rules of the side that the file belongs to
-    classes     how its files name the classes
+    rules       the rules of the side of the file
+    classes     names of the classes in its files
     limits      bounds on what is read
-    file_class  the class of everything in the file, if its path tells; 0: the file tells
+    file_class  the class of all nuclei in the file, if the path contains it; 0: the file contains classes
     """
 
     where: str
@@ -59,15 +59,15 @@ UM_PER_UNIT = {"um": 1.0, "mm": 1000.0}
 
 
 def are_coordinates(numbers: Float64) -> Bool:
-    """Return which numbers are coordinates, between -1e9 and 1e9 px; NaN is none. The result has the same shape."""
+    """Return a mask of valid coordinates, between -1e9 and 1e9 px, not NaN. The result has the same shape."""
     return np.asarray(np.abs(numbers) <= COORDINATE_LIMIT)
 
 
 def to_px(numbers: Float64, units: str | None, spacing_um: float | Float64 | None) -> Float64:
-    """Convert coordinates of a file to px: those in um or mm by the size of a pixel, NaN if it is unknown.
+    """Convert coordinates of a file from px, um or mm to px by the pixel size, NaN if it is unknown.
 
-    units       of the rules; None: px, the only ones that the format has
-    spacing_um  one for all, or one for each in a shape that fits
+    units       of the rules; None: px, the only units of the format
+    spacing_um  one value, or an array that broadcasts
     """
     if units is None or units == "px":
         return numbers
@@ -101,7 +101,7 @@ def part_of(columns: Mapping[str, Any], rows: Any) -> dict[str, Any]:
 
 @contextmanager
 def noting(faults: list[Finding]) -> Iterator[None]:
-    """Add the faults of a part of a file to ``faults``, and go on with what comes after it."""
+    """Add the faults of a part of a file to ``faults``, and continue after it."""
     try:
         yield
     except InputFault as error:
@@ -156,7 +156,7 @@ def example_instances(case: Case, classes: int) -> Instances:
 
 
 class Example(Generic[RulesT]):
-    """The made nuclei in the coordinates, units and classes that the rules of a side ask for.
+    """Synthetic nuclei in the coordinates, units and classes of the rules of a side.
 
     names   the classes of the challenge
     values  the number of each class: the first of ``class_values``, otherwise 1 for the first class and so on
@@ -169,7 +169,7 @@ class Example(Generic[RulesT]):
         self.values: dict[str, int] = {name: of_class[0] for name, of_class in numbers.items()}
 
     def instances(self, case: Case, class_name: str | None = None) -> Instances:
-        """Return the nuclei of a case; those of one class if its file contains one class."""
+        """Return the nuclei of a case; only one class if its file contains one class."""
         from nuclei_metrics.instances.runs import select_instances
 
         everything = example_instances(case, len(self.names))
@@ -298,13 +298,13 @@ def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
 class Format:
     """How a format is read and written: a row of ``FORMATS`` of its module. docs/development.md states how to add one.
 
-    words     what participants submit
+    words     description of the files for participants
     example   writes a valid file for an ``Example``, its cases (one, unless the file contains all) and the name of its
               class, None if it contains all
-    read      reads the annotations of a case from a stream, for a ``Request``, the case, and the files that go with
-              it, by key
-    read_all  reads those of all cases from a stream, for a ``Request`` and the cases by their names in such files
-    explain   returns sentences for participants about the keys that only this format has
+    read      reads the annotations of a case from a stream, for a ``Request``, the case, and its further files,
+              by key
+    read_all  reads annotations of all cases from a stream, for a ``Request`` and the cases by their names in such files
+    explain   returns sentences for participants about the special keys of this format
     """
 
     words: str

@@ -1,4 +1,4 @@
-"""Formats that ``compare`` and ``convert`` import: read by one library each, and written as label images or GeoJSON.
+"""Formats that ``compare`` and ``convert`` import: each read by a library, and written as label images or GeoJSON.
 
 ::
 
@@ -8,9 +8,9 @@
     ImageJ's ROIs     roifile    the ZIP of the ROI manager, or a .roi file            GeoJSON
     GeoParquet        pyarrow    WKB in the primary column                             GeoJSON
 
-They are no formats of references or submissions, and the image has none of these libraries but h5py. A library
-believes what a file states of itself, so codecs, lengths and sizes are looked at before it is asked, and all of
-it happens in the confined process of ``decoding.guard``, whose memory and time are bounded.
+They are not formats of references or submissions; of these libraries, the container image has only h5py. A library
+trusts the header of a file. So codecs, lengths and sizes are checked first, and all work runs in the confined
+process of ``decoding.guard`` with bounded memory and time.
 
 https://ngff.openmicroscopy.org, https://geoparquet.org; ``ij/io/RoiDecoder.java`` in https://github.com/imagej/ImageJ;
 ``masks_flows_to_seg`` in https://github.com/MouseLand/cellpose/blob/main/cellpose/io.py
@@ -79,12 +79,12 @@ LIBRARY_FAULTS = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a reader is requested.
+    """A request to a reader.
 
     where        the file, for messages
     name         of the file
-    dataset      the path of the array, where a file may have several; None: the only one that can be it
-    bytes_limit  of the array, and of what is unpacked
+    dataset      the path of the array, if a file has several; None: the only candidate
+    bytes_limit  of the array, and of unpacked data
     """
 
     where: str
@@ -137,7 +137,7 @@ def read_import(streams: Sequence[BinaryIO], kind: str, name: str, dataset: str 
 
 @contextmanager
 def _faults_told(where: str, words: str, fix: str) -> Iterator[None]:
-    """Turn what a library raises into a finding that has its words; ``fix``: of a file that needs too much memory."""
+    """Convert an error of a library to a finding with its words; ``fix``: for a file that needs too much memory."""
     try:
         with damage_told(where, words, fix=fix):
             try:
@@ -161,7 +161,7 @@ def library(name: str, where: str) -> Any:
 
 
 def _only_one(chosen: Sequence[Choice], asked: Asked, what: str, expected: str, names: Sequence[str]) -> Choice:
-    """Choose what is to be read of a file. Raises InputFault ("no-mask-variable") if it is ambiguous.
+    """Choose the data to read. Raises InputFault ("no-mask-variable") if the choice is ambiguous.
 
     what, names   "array" or "dataset", and the names of all that there are
     """
@@ -180,7 +180,7 @@ CODECS = frozenset({"bytes", "transpose", "sharding_indexed", "crc32c", "gzip", 
 
 
 def _read_zarr(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
-    """Read the array at the path ``dataset``, or the only one at full size: labels go before images."""
+    """Read the array at the path ``dataset``, or the only array at full size: labels before images."""
     zarr = library("zarr", asked.where)
     zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})  # each thread takes address space
     check_directory(stream, STORE_DIRECTORY_BYTES)
@@ -217,7 +217,7 @@ def _arrays_of(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo])
 
 
 def _check_codecs(metadata: JsonObject, content: Mapping[str, bytes]) -> None:
-    """Refuse codecs that are unknown, and chunks of blosc of another length than they say.
+    """Refuse codecs that are unknown, and chunks of blosc with a wrong length.
 
     Raises Damaged, CutOff: zarr makes pixels of a chunk that is cut.
     """
@@ -231,7 +231,7 @@ def _check_codecs(metadata: JsonObject, content: Mapping[str, bytes]) -> None:
 
 
 def _codecs_of(metadata: Any) -> Iterator[str]:
-    """Yield the names of codecs, also of those in others."""
+    """Yield the names of codecs, including nested codecs."""
     for value in metadata.values() if isinstance(metadata, dict) else metadata if isinstance(metadata, list) else ():
         yield from _codecs_of(value)
     if isinstance(metadata, dict):
@@ -280,7 +280,7 @@ def is_store(path: Path) -> bool:
 
 
 def _read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
-    """Read the array at the path ``dataset``, otherwise the only one, or the one with a usual name. No link is
+    """Read the array at the path ``dataset``, otherwise the only array, or the array with a usual name. Links are not
     followed."""
     members = list_hdf5_members(stream, nested=True)
     if asked.dataset is not None:
@@ -304,7 +304,7 @@ NUMBER_TYPES = re.compile(r"b1|[iuf][1248]")
 
 @dataclass(slots=True)
 class _PickledCall:
-    """A call in a pickle: its name, what it is given, and what the result is then told to contain."""
+    """A call recorded from a pickle and never executed: name, arguments, state."""
 
     name: str
     args: tuple[Any, ...]
@@ -325,9 +325,9 @@ class _PickledName:
 
 
 class _Inert(pickle._Unpickler):
-    """An unpickler that runs nothing: what a pickle names is not imported, its calls are kept.
+    """An unpickler that runs nothing: names in a pickle are not imported, calls are recorded.
 
-    The one in Python, whose memory grows with the file alone.
+    The unpickler in Python, because its memory grows only with the file.
     """
 
     def find_class(self, module: str, name: str) -> _PickledName:
@@ -350,7 +350,7 @@ def read_cellpose(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     if not all(type(side) is int and side >= 0 for side in shape) or type(data) is not bytes:
         raise Damaged("masks without a usable shape")
     if math.prod(shape) * numbers.itemsize != len(data):
-        raise Damaged("masks of another size than they say")
+        raise Damaged("masks whose size differs from their header")
     return np.frombuffer(data, numbers).reshape(shape, order="F" if fortran else "C")
 
 
@@ -358,11 +358,11 @@ def read_cellpose(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
 
 ROI_MAGIC = b"Iout"
 HEADER2_BYTES = 52
-CIRCLE = shapely.get_coordinates(shapely.Point(0.5, 0.5).buffer(0.5, quad_segs=32))  # 0.04 % too small
+CIRCLE = shapely.get_coordinates(shapely.Point(0.5, 0.5).buffer(0.5, quad_segs=32))  # 0.04% too small
 
 
 def _read_rois(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
-    """Yield the ROIs in the order of the ZIP: the group is the class, 0 is none, and the name is the id."""
+    """Yield the ROIs in the order of the ZIP: the group is the class (0: no class), and the name is the id."""
     roifile = library("roifile", asked.where)
     for file, data in _roi_files(stream, asked):
         try:
@@ -408,7 +408,7 @@ def _check_length_of_roi(data: bytes) -> None:
 
 
 def _geometry_of_roi(roi: Any) -> JsonObject:
-    """Create a geometry of GeoJSON; what is neither an area nor points has the name of its type."""
+    """Create a geometry of GeoJSON; shapes other than areas and points have the name of their type."""
     kind, areas = roi.roitype.name, ("POLYGON", "FREEHAND", "TRACED", "RECT", "OVAL")
     if kind == "POINT":
         return {"type": "MultiPoint", "coordinates": roi.coordinates().tolist()}
@@ -435,7 +435,7 @@ SCALARS = (str, int, float, bool)
 
 
 def _read_geoparquet(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
-    """Create a feature of each row, whose other columns are its properties."""
+    """Create a feature of each row, with the other columns as properties."""
     pyarrow, parquet = library("pyarrow", asked.where), library("pyarrow.parquet", asked.where)
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())  # others reserve much address space
     try:

@@ -1,7 +1,7 @@
 """Label images as .npy, .npz, .png, .tif, .mha, .h5 and others, with the class of every pixel or nucleus next to them.
 
-The size in a file's header is compared with the image's before anything of that size is read. Nothing is unpickled, and
-no file is opened but those that are given. Maps of colours are read, and label images written, at the end.
+The size in a file's header is checked against the image before the data is read. Nothing is unpickled, and only the
+given files are opened. Colour maps are read, and label images written, at the end.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def read_label_image(
 ) -> Annotations:
     """Read the label image of a .npy, .npz, .png, .tif, .tiff or .mha file: every positive value is one nucleus.
 
-    class_map    an image with the class number of every pixel, and where it is, for messages (its file comes last)
-    class_table  a table with the class of every nucleus, and where it is; labels of classes that are skipped are left
-                 out, and ids that are not in the image do not matter
+    class_map    an image with the class number of every pixel, and its location, for messages (its file comes last)
+    class_table  a table with the class of every nucleus, and its location; labels of skipped classes are ignored,
+                 and ids that are not in the image do not matter
 
-    With ``class_channel`` in the rules the image has two channels, the first axis or the last: class numbers in that
-    one, ids in the other. Raises InputFault: unsupported-format, pickle, wrong-format, too-large, unreadable-file,
-    several-images, external-data, no-mask-variable, unknown-class-value, instance-without-class, and those of
+    With ``class_channel`` in the rules the image has two channels, the first axis or the last: class numbers in this
+    channel, ids in the other. Raises InputFault: unsupported-format, pickle, wrong-format, too-large, unreadable-file,
+    several-images, external-data, no-mask-variable, unknown-class-value, instance-without-class, and as
     ``check_labels`` and ``read_class_table``. A warning, "binary-mask", is among the findings.
     """
     rules, where, faults = request.rules, request.where, list[Finding]()
@@ -104,7 +104,7 @@ def read_label_image(
 
 
 def _read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case) -> tuple[LabelRuns, LabelRuns | None]:
-    """Read the labels, and the class ids of a second channel if the rules tell of one."""
+    """Read the labels, and the class ids of a second channel if the rules define it."""
     where, channel = request.where, request.rules.class_channel
     check = partial(label_array.check_labels, but=request.rules.not_annotated)
     with damage_told(where, "a label image"):
@@ -118,17 +118,17 @@ def _read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case
 
 
 def wanted(request: Request, case: Case, where: str) -> dict[str, Any]:
-    """Return the arguments of ``open_image`` that state what the image of a case must be."""
+    """Return the arguments of ``open_image`` for the image of a case."""
     limit = request.limits.bytes_per_file
     return {"where": where, "shape_yx": case.shape_yx, "bytes_limit": limit, "spacing_um": case.spacing_um}
 
 
 def read_class_map(stream: BinaryIO, request: Request, case: Case, *, where: str) -> LabelRuns:
-    """Read the class id of every pixel, 0 none, from an image with class numbers; it may also be a .mat file.
+    """Read the class id of every pixel (0: no class) from an image with class numbers; it may also be a .mat file.
 
-    where   the file, for messages; its suffix tells its format
+    where   the file, for messages; its suffix decides the format
 
-    Raises InputFault: unknown-class-value, and those of ``read_label_image``.
+    Raises InputFault: unknown-class-value, and as ``read_label_image``.
     """
     suffix, limit = suffix_of(where.rstrip("'")), request.limits.bytes_per_file
     with damage_told(where, "a class map"):
@@ -152,8 +152,8 @@ def _read_runs(
 ) -> LabelRuns:
     """Read the plane of an image file as runs; a TIFF comes in bands, so that a whole slide is never in memory.
 
-    check   of a band, called with ``where``, its ``shape_yx`` and its ``first_row``; what it returns is taken. A fault
-            in a band of several names that band
+    check   of a band, called with ``where``, its ``shape_yx`` and its ``first_row``; it returns the values. A fault
+            in one of several bands names the band
     """
     pixels = open_image(stream, suffix=suffix, **wanted(request, case, where), **options)
 
@@ -193,7 +193,7 @@ def class_ids_in(
 
 
 def _classes_of_values(values: Integers, classes: ClassTable, *, where: str, first_row: int = 0) -> Int16:
-    """Return the class ids that class numbers mean, int16 of the same shape (H, W); 0 is none.
+    """Return the class ids that class numbers mean, int16 of the same shape (H, W); 0: no class.
 
     Raises InputFault ("unknown-class-value").
     """
@@ -204,7 +204,7 @@ def _classes_of_values(values: Integers, classes: ClassTable, *, where: str, fir
 
 
 def known_classes(values: Integers, classes: ClassTable) -> Int16:
-    """Return the class ids that class numbers mean; NO_CLASS for those that mean none."""
+    """Return the class ids that class numbers mean; NO_CLASS for other numbers."""
     table = np.full(MAX_CLASS_VALUE + 1, NO_CLASS, np.int16)
     table[0] = 0
     for number, class_id in classes.values.items():
@@ -278,7 +278,7 @@ def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int
 
     where   the table, for messages; JSON if it ends in .json or .json.gz
 
-    Ids of classes that are skipped have the class id 0; those without a class are not there. Raises InputFault:
+    Ids of skipped classes have the class id 0; ids without a class are missing. Raises InputFault:
     too-large, invalid-csv, missing-column, too-deep, not-json, invalid-class-table, duplicate-row, unknown-class.
 
     >>> import io
@@ -328,7 +328,7 @@ def _read_json_table(stream: BinaryIO, request: Request, where: str) -> dict[int
 
 
 def _distinct_numbers(ids: Sequence[str]) -> list[int]:
-    """Return the ids as numbers, if all are plain digits and no two are equal; otherwise none: ``ID`` looks at each."""
+    """Return the ids as numbers, if all are distinct plain digits; otherwise nothing, and ``ID`` checks each id."""
     text = "".join(ids)
     if not (text.isascii() and text.isdigit()) or not 0 < len(min(ids, key=len)) <= len(max(ids, key=len)) <= 18:
         return []
@@ -399,10 +399,9 @@ def _read_colour_map(stream: BinaryIO, request: Request[ColourMapRules], case: C
     """Read the nuclei of a colour-coded map as one label image: PNG, TIFF or .npy, RGB of 8 bits; alpha does not
     matter.
 
-    Black is background; classes have the colours of ``colours``, borders that of ``border_colour``. Nuclei are numbered
-    class by class, row by row. A nucleus all whose pixels are taken by others, which only a nucleus of a few pixels
-    without a border can be, is lost. Raises InputFault: unknown-colour, unsupported-format, wrong-shape, and those of
-    ``read_image``.
+    Black is background; ``colours`` defines the colours of classes, ``border_colour`` the borders. Nuclei are numbered
+    class by class, row by row. A nucleus of a few pixels without a border can be lost to its neighbours. Raises
+    InputFault: unknown-colour, unsupported-format, wrong-shape, and as ``read_image``.
     """
     pixels = _pack_colours(_read_colours(stream, request, case))
     rules = request.rules
@@ -446,7 +445,7 @@ def restore_nuclei(pixels: UInt32, codes: dict[int, int], *, dilate: bool) -> tu
 def _dilate_labels(labels: Int32) -> Int32:
     """Let labels grow by one pixel to each side; where two meet, the larger one wins.
 
-    Those that touch have the same label, so that no nucleus grows over another.
+    Touching regions have the same label, so that no nucleus grows over another nucleus.
     """
     grown = labels.copy()
     np.maximum(grown[1:], labels[:-1], out=grown[1:])
@@ -535,18 +534,18 @@ def write_label_tiff(instances: Instances, *, where: str = "nuclei") -> bytes:
     nucleus.
 
     The number is the ``source_id`` if these are distinct whole numbers from 1 to 2^31 - 1, otherwise the position in
-    ``instances``, 1…N. ``where`` states what is written, for messages. Raises InputFault: overlap-in-label-map, and
+    ``instances``, 1…N. ``where`` names the output, for messages. Raises InputFault: overlap-in-label-map, and
     unsupported-shape for points.
     """
     return tiff_bytes(_paint_numbers(instances, _instance_numbers(instances.source_id), where))
 
 
 def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None, *, where: str = "nuclei") -> bytes:
-    """Create a TIFF as that of ``write_label_tiff``, with the number of the class in every pixel of a nucleus.
+    """Create a TIFF like ``write_label_tiff``, with the number of the class in every pixel of a nucleus.
 
     numbers   class id c has the number ``numbers[c - 1]``; None: c itself
 
-    Nuclei without a class (id 0) and those of ignore classes (below 0) have the number 0, as the background has.
+    Nuclei without a class (id 0) or with an ignore class (below 0) have the number 0, like the background.
     """
     class_id = np.maximum(instances.class_id.astype(np.int64), 0)
     if numbers is not None:
@@ -555,9 +554,10 @@ def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None,
 
 
 def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: str = "nuclei") -> bytes:
-    """Create a MATLAB 5 file with the nuclei of a class (None: of all) in ``n_ary_mask``, integer (H, W), 0 background.
+    """Create a MATLAB 5 file with the nuclei of a class (None: all classes) in ``n_ary_mask``, integer (H, W), 0
+    background.
 
-    Numbers, and what is raised, as in ``write_label_tiff``; also too-large for images of 2^30 px and more.
+    Numbers and faults as in ``write_label_tiff``; also too-large for images of 2^30 px and more.
     """
     chosen = np.ones(len(instances), np.bool_) if class_id is None else instances.class_id == class_id
     number = np.zeros(len(instances), np.int64)

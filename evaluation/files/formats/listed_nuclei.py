@@ -1,4 +1,4 @@
-"""Files that list nuclei one by one: the platform's JSON; that of HoVer-Net, CellViT and labelme; lines of YOLO.
+"""Files that list nuclei one by one: JSON of the platform, HoVer-Net, CellViT and labelme; lines of YOLO.
 
 ::
 
@@ -14,8 +14,8 @@
     0 0.681 0.485 0.670 0.487 0.676 0.487            class x1 y1 x2 y2 x3 y3 …
     1 0.504 0.000 0.501 0.004 0.498 0.004 0.93       with the confidence as the last number
 
-Of the platform only ``path_points`` or ``point``, ``name`` and ``probability`` are looked at; ``z`` may be missing. The
-schemas are those of grand-challenge.org (grandchallenge/components/schemas.py), which allow no further keys.
+From files of the platform only ``path_points`` or ``point``, ``name`` and ``probability`` are read; ``z`` is optional.
+The schemas are those of grand-challenge.org (grandchallenge/components/schemas.py), which allow no further keys.
 ``class_probabilities``, an object with a number for each class by its name, is read all the same: from uploads, and
 from outputs of another kind.
 
@@ -67,7 +67,7 @@ def _read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annot
     """Read the outlines of a "Multiple polygons" or "Polygon" file, in document order, in px.
 
     ``rules.units`` um and mm become px by the spacing of the case: x_px = 1000 * x_mm / spacing_um. The class of a
-    polygon is its ``name``; ``source_id`` is its position, from 1. A list without polygons is fine, a polygon without
+    polygon is its ``name``; ``source_id`` is its number, from 1. A list without polygons is valid, a polygon without
     vertices is not. Raises InputFault with all faults: too-large, too-deep, not-json, wrong-format,
     invalid-annotation, empty-polygon, invalid-coordinate, unknown-class, invalid-probability, missing-probability.
     """
@@ -77,8 +77,7 @@ def _read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annot
 def _read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """Read the points of a "Multiple points" or "Point" file, in document order, in px.
 
-    Otherwise as ``_read_polygons_json``; "Point 0", "Point 1", …, which viewers and the files of MONKEY write, stand
-    for no name.
+    Otherwise as ``_read_polygons_json``; "Point 0", "Point 1", … of viewers and MONKEY files count as unnamed.
     """
     return _read_items(stream, request, case, "point", "point", "a position [x, y, z]")
 
@@ -86,8 +85,8 @@ def _read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotat
 def _read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: str, what: str) -> Annotations:
     """Read the nuclei of a file of the platform.
 
-    kind, key   "polygon" or "point", and the key under which an item has its vertices or its position
-    what        is there
+    kind, key   "polygon" or "point", and the key of the vertices or the position of an item
+    what        is expected there
     """
     where = request.where
     with resting_collector():
@@ -116,8 +115,8 @@ def _read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: 
 def _items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> Iterator[list[Any]]:
     """Return the items of a file of the platform, some at a time.
 
-    kinds  the types of a file with a list of items, and of one that is a single item
-    key    what every item has
+    kinds  the types of a file with a list of items, and of a file with a single item
+    key    of every item
 
     Raises InputFault ("wrong-format") for a file of another type.
     """
@@ -138,18 +137,18 @@ def write_polygons_json(
     """Create a "Multiple polygons" file called ``name``, in the units that the outlines have. ``where`` is for
     messages.
 
-    class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
+    class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get no name
 
     Nuclei without a vertex are omitted; so are class probabilities, since the platform's schema refuses them. The
-    format has neither holes nor several parts: raises InputFault ("unsupported-shape") for them, and ValueError for ids
-    of classes without a name.
+    format cannot contain holes or several parts: raises InputFault ("unsupported-shape") for them, and ValueError for
+    ids of classes without a name.
     """
     first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1))
 
     def shape_fault(index: int) -> Finding:
         has_hole = outlines.ring_is_hole[first[index] : first[index + 1]].any()
         place = f"{where or quote(name)}, nucleus {quote(outlines.source_id[index])}"
-        what = "with a hole" if has_hole else "of several parts"
+        what = "with a hole" if has_hole else "with several parts"
         return fault("unsupported-shape", place, wording="not-one-ring", what=what)
 
     if wrong := np.flatnonzero(np.diff(first) != 1).tolist():
@@ -189,7 +188,7 @@ def _example_of_polygons_json(made: Example, cases: Sequence[Case], class_name: 
 def write_points_json(points: Points, class_names: Sequence[str]) -> bytes:
     """Create a "Multiple points" file, in the units that the points have.
 
-    class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
+    class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get no name
 
     Class probabilities are omitted, since the platform's schema refuses them. Raises ValueError for ids of classes
     without a name.
@@ -228,9 +227,9 @@ TOOLS = {
 def _read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], case: Case) -> Annotations:
     """Read the nuclei of a file in document order: their contours or, with ``shape = "point"``, their centroids.
 
-    - A class is a name (labelme), or a number: the name that ``type_map`` gives to it if that is a class, otherwise
-      that of
-      ``class_values``. The number 0 and null are no class.
+    - A class is a name (labelme), or a number: its name in ``type_map`` if this is a class, otherwise
+      in
+      ``class_values``. The number 0 and null mean no class.
     - ``type_prob`` is the probability. ``source_id`` is HoVer-Net's id, otherwise the position in the file, from 1.
     - labelme: polygons and rectangles with one ``group_id`` and one label are parts of a nucleus; ``point`` is a
       nucleus where nuclei are points. Other shapes are refused, or omitted with ``other_shapes = "skip"``.
@@ -319,7 +318,7 @@ class _ContourReader:
         if type(positions) is not list:
             fix = ""
             if type(record) is dict and type(record.get("centroid")) is list:
-                fix = "It has no contours: hand in the file that has them, or let shape be 'point'."
+                fix = "It has no contours: submit the file with contours. Organisers: or set shape = 'point'."
             expected = f"an object with a list {quote(key)}"
             self.nuclei.fault("invalid-annotation", wording="value", expected=expected, fix=fix, value=json_of(record))
             return
@@ -363,7 +362,7 @@ class _ContourReader:
 
 
 def _corners_of(points: list[Any]) -> list[Any]:
-    """Return the corners of a rectangle of which two opposite ones are given; other lists as they are.
+    """Return the corners of a rectangle from two opposite corners; other lists unchanged.
 
     >>> _corners_of([[1, 2], [5, 9]])
     [[1, 2], [5, 2], [5, 9], [1, 9]]
@@ -396,7 +395,7 @@ def _example_of_contours_json(made: Example[ContoursJsonRules], cases: Sequence[
 
 
 def _explain_contours_json(rules: ContoursJsonRules) -> list[str]:
-    return [f"The files are those of {TOOLS[rules.tool].title}."]
+    return [f"The files are written by {TOOLS[rules.tool].title}."]
 
 
 # --- YOLO: a line for each nucleus, with the number of its class and its outline. -------------------------------------
@@ -408,11 +407,12 @@ NUMBERS_OF_BOX = (4, 5)  # numbers of a box, without and with its confidence
 
 
 def _read_yolo_txt(stream: BinaryIO, request: Request[YoloTxtRules], case: Case) -> Annotations:
-    """Read the outlines of a file in the order of its lines; ``source_id`` is the line, from 1. An empty file has none.
+    """Read the outlines of a file in the order of its lines; ``source_id`` is the line, from 1. An empty file has no
+    nuclei.
 
-    The class is that of the number, by ``class_values``; in a challenge of one class without them it does not matter.
-    An odd number of coordinates ends with the probability, which all nuclei have or none. A line of fewer than two
-    vertices is left out with a warning.
+    ``class_values`` maps the number to the class; in a challenge of one class without them the number does not matter.
+    An odd number of coordinates ends with the probability, for all nuclei or no nucleus. A line of fewer than two
+    vertices is ignored with a warning.
 
     Raises InputFault: too-large, invalid-annotation, invalid-coordinate, unknown-class, invalid-probability,
     missing-probability.

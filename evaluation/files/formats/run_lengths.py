@@ -108,7 +108,7 @@ def runs_of_counts(codes: Sequence[str | Sequence[Any]], place: Place, *, pixels
     """Create runs of COCO codes: lists of counts, or compressed strings.
 
     place   the place of a code, for messages
-    pixels  height x width of the image, px: one number, or int64 (N,) if the codes are of several images
+    pixels  height x width of the image, px: one number, or int64 (N,) for codes of several images
 
     Counts of 0 are fine. Raises InputFault ("invalid-rle", one finding a code): counts that are not whole numbers, are
     below 0, or do not add up to the pixels of the image; strings that COCO does not write.
@@ -134,7 +134,7 @@ def join_parts(parts: Sequence[CodeRuns]) -> CodeRuns:
 
 
 def _join_codes(codes: Sequence[str | Sequence[Any]], begin: int, faults: _CodeFaults) -> tuple[Int64, Int64]:
-    """Join the counts of codes, and report how many each has; those that are at fault have none."""
+    """Join the counts of codes, and return their numbers; faulty codes have no counts."""
     lists = [code for code in codes if not isinstance(code, str)]
     strings = [code for code in codes if isinstance(code, str)]
     is_string = np.array([isinstance(code, str) for code in codes], np.bool_)
@@ -169,7 +169,7 @@ def _runs_of_joined_counts(counts: Int64, sizes: Int64, begin: int, pixels: Int6
 
 
 def _counts_of_lists(codes: Sequence[Sequence[Any]]) -> tuple[Int64, Int64, Int64]:
-    """Join the counts of lists; gives also how many each has, and which lists hold other things than whole numbers."""
+    """Join the counts of lists; also return their numbers, and which lists contain other values than integers."""
     if set(map(type, chain.from_iterable(codes))) <= {int}:
         try:
             flat = np.fromiter(chain.from_iterable(codes), np.int64)
@@ -228,7 +228,7 @@ def _add_differences(differences: Int64, sizes: Int64) -> Int64:
 
 
 class _CodeFaults:
-    """The faults of codes: the first fault of each, by its index."""
+    """The first fault of each code, by its index."""
 
     def __init__(self, wanted: str) -> None:
         self.wanted = wanted
@@ -263,9 +263,9 @@ class _CodeFaults:
 def instances_of_codes(
     runs: CodeRuns, *, shape_yx: tuple[int, int], pixel_order: PixelOrder, where: str, **columns: Any
 ) -> Instances:
-    """Create instances of runs of codes: runs of single rows, sorted by start, joined where those of an instance meet.
+    """Create instances of runs of codes: runs of single rows, sorted by start, joined where runs of an instance meet.
 
-    runs         inside the image; those of an instance in any order
+    runs         inside the image; runs of an instance in any order
     pixel_order  whether ``start`` counts along rows ("row") or down columns ("column")
     where        the file and case, for messages
     columns      ``class_id``, ``source_id`` and so on, as in ``Instances``, (N,); instances without a run keep no pixel
@@ -307,7 +307,7 @@ def instances_of_codes(
 def _rows_of_row_codes(
     start: Int64, stop: Int64, instance: Int64, shape_yx: tuple[int, int], rows_limit: int
 ) -> CodeRuns | None:
-    """Cut runs along rows at the ends of the rows, and join them where those of an instance meet; None if too many."""
+    """Cut runs along rows at the ends of the rows, and join runs of an instance that meet; None if too many."""
     height, width = shape_yx
     first_row, stop_row = start // width, (stop - 1) // width + 1
     if int((stop_row - first_row).sum()) > rows_limit:
@@ -324,9 +324,9 @@ def _rows_of_column_codes(
 ) -> CodeRuns | None:
     """Turn runs down columns into runs along rows; None if too many.
 
-    A row's run starts at each pixel whose neighbour on the left is none of the instance's, and stops at each pixel that
-    is none of them and whose neighbour on the left is. The neighbour is one height before, so the first are the runs
-    without the runs moved by one height, the second the other way round.
+    A run of a row starts at each pixel of the instance with a left neighbour outside, and stops at each pixel outside
+    with a left neighbour inside. The left neighbour is one height before, so starts are the runs without the runs
+    shifted by one height, and stops are the reverse.
     """
     height, width = shape_yx
     span = height * (width + 1) + 1
@@ -351,7 +351,7 @@ def _rows_first(pixel: Int64, span: int, shape_yx: tuple[int, int]) -> Int64:
 def _row_runs(start: Int64, stop: Int64, *, shape_yx: tuple[int, int]) -> CodeRuns:
     """Create runs of single rows, sorted by instance, then by start, whose pixels count along rows.
 
-    start, stop  positions ``(instance * H + row) * (W + 1) + column``: behind every row one position stays empty, so
+    start, stop  positions ``(instance * H + row) * (W + 1) + column``: one position after every row stays empty, so
                  that runs of two rows never meet
     """
     height, width = shape_yx
@@ -362,7 +362,7 @@ def _row_runs(start: Int64, stop: Int64, *, shape_yx: tuple[int, int]) -> CodeRu
 
 
 def _ranges(sizes: npt.NDArray[np.integer[Any]], limit: int) -> Iterator[tuple[int, int]]:
-    """Split items into ranges whose sizes add up to about ``limit``; a single item may be larger."""
+    """Split items into ranges with total sizes of about ``limit``; a single item may be larger."""
     weight = np.maximum(sizes, 1)
     batch = (np.cumsum(weight) - weight) // limit
     edges = [0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(sizes)]
@@ -380,11 +380,11 @@ def _read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], ca
 
     case         in the first of ``CASE_COLUMNS``
     code         in the first of the columns EncodedPixels, annotation, rle, segmentation, encoded_pixels and predicted;
-                 a row without a code is no nucleus, but its case is mentioned
+                 a row without a code is not a nucleus, but mentions its case
     class        in the first of ``CLASS_COLUMNS``, by name or number
     probability  in the first of the columns probability, score and confidence
     probability_<class>  the probability of each class, as in ``read_points_csv``
-    size         if there are columns height and width they must be those of the case
+    size         columns height and width, if present, must equal the size of the case
 
     ``source_id`` is the line of a row, from 1. Raises InputFault: too-large, invalid-csv, missing-column, wrong-shape,
     unknown-class, invalid-rle, too-complex-runs, invalid-probability, missing-probability.
@@ -417,7 +417,7 @@ def _read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], ca
 
 
 def _faults_of_row_sizes(rows: tables.CaseRows) -> list[Finding]:
-    """Find rows that give another height or width than that of their case."""
+    """Find rows with another height or width than their case."""
     table, cases = rows.table, rows.cases
     columns = [column for side in ("height", "width") if (column := table.find([side])) is not None]
     if len(columns) < 2:

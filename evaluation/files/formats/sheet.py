@@ -1,8 +1,8 @@
-"""The sheet of a file: what it states of its nuclei, as columns that are checked by arrays; the fault is reported here.
+"""The sheet of a file: its nuclei as columns, checked as arrays; faults are reported here.
 
-Readers of JSON, of tables and of XML find out where things stand. What they hand over means the same in all formats: a
-class is a name that the challenge knows, a coordinate is a number between limits, a probability a number from 0 to 1
-that all nuclei have or none. Names are the same in upper and lower case, and without the spaces around them.
+Readers of JSON, tables and XML locate the values. All formats have the same rules: a class is a name of the challenge,
+a coordinate is a number between limits, a probability is a number from 0 to 1, for all nuclei or no nucleus. Names are
+compared without case and without surrounding spaces.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Spelling(str):
 
 
 def class_of_name(name: str, classes: ClassTable) -> int:
-    """Look up the class id of a name, "" means none; or SKIPPED or UNKNOWN."""
+    """Return the class id of a name ("": no name), or SKIPPED or UNKNOWN."""
     folded = _Spelling(name)
     if folded in classes.skipped:
         return SKIPPED
@@ -57,7 +57,7 @@ def class_of_text(text: str, classes: ClassTable) -> int:
 
 
 def class_of_names(names: Iterable[str], is_nameless: bool, request: Request) -> int:
-    """Look up the class of the first of several names that is known; or SKIPPED or UNKNOWN.
+    """Return the class of the first known name, or SKIPPED or UNKNOWN.
 
     is_nameless  whether the names state nothing: only then no name counts, so that a misspelt name is never taken for
                  it
@@ -99,7 +99,7 @@ def json_of(value: object) -> str:
 
 
 def numbers_in(values: Sequence[object]) -> tuple[Float64, Bool]:
-    """Create numbers of values of JSON, float64 (N,), NaN for what is none; and show which are missing (None), bool
+    """Convert JSON values to numbers, float64 (N,), NaN for other types; and return which are missing (None), bool
     (N,).
 
     >>> numbers_in([1, None, True])[0].tolist(), numbers_in([1, None, True])[1].tolist()
@@ -124,7 +124,7 @@ def check_size(nuclei: int, classes: int, where: str) -> None:
 class FileFaults:
     """The faults of a file, or worth a warning: the first few of each kind, with the number of all.
 
-    others  findings that come from elsewhere
+    others  findings from other sources
     """
 
     def __init__(self, where: str) -> None:
@@ -151,12 +151,12 @@ class FileFaults:
 
 
 class Sheet:
-    """What a file states of its nuclei. A place in it has a number: of an annotation, a region, a line.
+    """Nuclei of a file. A place in it has a number: of an annotation, a region, a line.
 
-    place     states where the place with a number is, for messages: "line 2", "feature 1"
-    nameless  what is stated of one without a name, where it must have one
+    place     describes the place with a number, for messages: "line 2", "feature 1"
+    nameless  message for a nucleus without a required name
     faults    the faults of the file
-    left_out  warnings about what is no nucleus
+    left_out  warnings about ignored annotations
     """
 
     def __init__(self, request: Request, place: Callable[[int], str], nameless: str | None = None) -> None:
@@ -186,18 +186,17 @@ class Sheet:
         return self.class_of_text[text]
 
     def is_known(self, name: object) -> bool:
-        """Return whether a name is one of a class, or of what is skipped."""
+        """Return whether a name belongs to a class or is skipped."""
         return isinstance(name, str) and bool(name.strip()) and self.look_up(name) != UNKNOWN
 
     def note_unknown(self, name: object, number: int) -> None:
-        """Record that a name that is no class is at the place with this number."""
+        """Record an unknown name at the place with this number."""
         self.unknown.setdefault(name if isinstance(name, str) else json_of(name), []).append(number)
 
     def classes_of(self, texts: Sequence[str], text_of_row: Int64, numbers: Int64 | None = None) -> Int16:
-        """Look up the class id of each row by its name or number, int16 (R,), or SKIPPED; 0 for others, which are
-        noted.
+        """Return the class id of each row by its name or number, int16 (R,), or SKIPPED; 0 for unknown names.
 
-        texts, text_of_row  different texts, and which of them is in each row, int64 (R,)
+        texts, text_of_row  distinct texts, and the index of each row's text, int64 (R,)
         numbers             of the places of the rows, int64 (R,); None: their indices
         """
         ids = [class_of_text(text, self.request.classes) for text in texts]
@@ -207,7 +206,7 @@ class Sheet:
         return np.where(class_id == UNKNOWN, 0, class_id).astype(np.int16)
 
     def unknown_classes(self) -> list[Finding]:
-        """Return the faults of names: the first names, each at its first places; all are counted."""
+        """Return the faults of names: the first names with their first places; all are counted."""
         request, faults = self.request, list[Finding]()
         known = sorted(name for name, class_id in request.classes.ids.items() if name and class_id > 0)
         has_numbers = hasattr(request.rules, "class_values")  # in other formats numbers stand for no class
@@ -231,7 +230,7 @@ class Sheet:
     # --- numbers ----------------------------------------------------------------------------------------------------
 
     def check_coordinates(self, is_wrong: Bool, at: Callable[..., tuple[str, str, object]]) -> None:
-        """Record what is no coordinate; ``at`` gives the place, the name and the value at a row, or row and column."""
+        """Record invalid coordinates; ``at`` returns the place, the name and the value at a row, or row and column."""
         for row in self.rows_with("invalid-coordinate", is_wrong):
             place, name, value = at(*row) if type(row) is list else at(row)
             self.faults.fault("invalid-coordinate", place, name=name, value=value)
@@ -245,11 +244,11 @@ class Sheet:
         value: Callable[[int, int], object],
         wording: str = "",
     ) -> None:
-        """Record what is no number from 0 to 1, and rows that lack one.
+        """Record values outside 0 to 1, and rows without a value.
 
         values, is_missing  float64 and bool (R, K)
         numbers             of the places of the rows, (R,)
-        names, value        of the columns, and what is written at a row and a column, for messages
+        names, value        of the columns, and the text at a row and a column, for messages
         wording             "of-classes" if there is a column for each class
         """
         is_probability = (values >= 0) & (values <= 1)

@@ -1,4 +1,4 @@
-"""CSV files: what their columns mean, and the formats whose rows are points, outlines or counts of images.
+"""CSV files: the meaning of columns, and formats with rows of points, outlines or counts of images.
 
 NuCLS has a row for each nucleus, an outline ("polyline") or only its box ("rectangle"), and three class levels::
 
@@ -8,8 +8,9 @@ NuCLS has a row for each nucleus, an outline ("polyline") or only its box ("rect
     xmin, ymin, xmax, ymax                                          extent of the nucleus, px of the field of view
     coords_x, coords_y                                              its vertices, "x1,x2,…" and "y1,y2,…"
 
-Both types are nuclei. A rectangle is read as the outline of its corners: it covers more than its nucleus does, so
-detection and classes can be scored with it, but IoU is that of a box. https://sites.google.com/view/nucls/data-format
+Both types are nuclei. A rectangle is read as the outline of its corners: it covers more than its nucleus, so
+detection and classes can be scored with it, but the IoU is the IoU of a box.
+https://sites.google.com/view/nucls/data-format
 
 CoNIC's counts (task 2) have the columns neutrophil, epithelial, lymphocyte, plasma, eosinophil and connective, and rows
 without names, in the order of the images in its arrays. https://github.com/TissueImageAnalytics/CoNIC
@@ -72,7 +73,7 @@ OTHER_TABLES = (
     (("position_x", "track_id"), "spots of TrackMate, in units of the image", f"write a table {WITH_XY}"),
     (("centroid x \u03bcm",), "measurements of QuPath in um", OF_QUPATH),
     (("centroid_x_um",), "measurements of QuPath in um", OF_QUPATH),
-    (("imagenumber",), "a table of CellProfiler without places", "export with MeasureObjectSizeShape"),
+    (("imagenumber",), "a table of CellProfiler without coordinates", "export with MeasureObjectSizeShape"),
     (("xmin", "xmax", "ymin", "ymax"), "a table of boxes without outlines", f"write outlines, or a table {WITH_XY}"),
     (
         ("cellid", "x_local_px", "y_local_px"),
@@ -81,7 +82,7 @@ OTHER_TABLES = (
     ),
     (("vertex_x", "vertex_y"), "outlines by their vertices, as Xenium's in um", "write GeoJSON in px, or label images"),
     (("geometry",), "a table of shapes (WKT)", "write GeoJSON, or GeoParquet"),
-    (("labelimage_oid",), "a table of ilastik without places", "export the feature 'Center of the object', too"),
+    (("labelimage_oid",), "a table of ilastik without coordinates", "export the feature 'Center of the object', too"),
     *(
         ((name,), "a table of outlines as texts", "write GeoJSON")
         for name in ("polygon", "polygons", "wkt", "geometry", "contour", "vertices", "outline")
@@ -114,12 +115,12 @@ def point_columns(names: Set[str]) -> tuple[str, str, tuple[str, ...]] | None:
 
 
 def _is_of_imagej(names: Set[str]) -> bool:
-    """Return whether a column ``label`` is that of ImageJ's results: the name of the image, perhaps also of the ROI."""
+    """Return whether a column ``label`` comes from ImageJ's results: the name of the image, perhaps with the ROI."""
     return "label" in names and not names.isdisjoint(("area", "mean", "perim.", "intden", "%area"))
 
 
 def other_table(names: Set[str]) -> str:
-    """Return what a table without columns of points is, and what to do; "" if nothing is known of it.
+    """Describe a table without columns of points, with a remedy; "" if unknown.
 
     >>> other_table({"index", "shape-type", "vertex-index", "axis-0", "axis-1"})
     'shapes of napari, not read; export their labels layer (.tif)'
@@ -195,7 +196,7 @@ def check_rows_per_case(rows: CaseRows, request: Request) -> None:
 def _class_columns(table: Table, request: Request, prefix: str = "") -> tuple[list[int], list[Finding]]:
     """Find the columns that are called ``prefix`` and the name or an alias of a class, in the order of the classes.
 
-    Also the fault: a class with two, or with none; no columns at all if nothing is called so.
+    Also return the fault: a class with two columns or no column. No columns at all if no name matches.
     """
     where, headers = request.where, [name for name in table.names if name]
     found, twice = keys_of_classes(table.names, request.classes, prefix)
@@ -203,7 +204,7 @@ def _class_columns(table: Table, request: Request, prefix: str = "") -> tuple[li
     if prefix and not columns:
         return [], []
     faults = [fault("invalid-csv", where, wording="two-columns-of-class", first=one, second=two) for one, two in twice]
-    wanted = f"a column {quote(prefix + '…')} for each class, or for none" if prefix else "a column for each class"
+    wanted = f"a column {quote(prefix + '…')} for each class, or no column" if prefix else "a column for each class"
     lacking = [prefix + name for name, column in zip(request.classes.names, found, strict=True) if column is None]
     faults += [fault("missing-column", where, expected=wanted, name=name, known=headers) for name in lacking]
     return columns, count_rest(faults)
@@ -212,11 +213,11 @@ def _class_columns(table: Table, request: Request, prefix: str = "") -> tuple[li
 class NucleusRows(Sheet):
     """The rows of a table that are nuclei, with their classes and probabilities, and the faults of these.
 
-    classes     the headers of the class, the likeliest first; without such a column, and where a path does not show it,
-                a nucleus has its most probable class
-    table       the rows whose class is not skipped
-    is_nucleus  bool, which rows of the whole table these are
-    has_class   whether there is a column for the class, or the path shows it, or class probabilities do
+    classes     the headers of the class, the likeliest first; without such a column or a class in the path, a nucleus
+                has its most probable class
+    table       the rows without skipped classes
+    is_nucleus  bool, these rows in the whole table
+    has_class   whether a column, the path, or class probabilities define the class
     """
 
     def __init__(self, table: Table, request: Request, classes: Sequence[str]) -> None:
@@ -330,12 +331,11 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
     one.
 
     x, y         px, um or mm, according to the rules, in the columns of ``POINT_COLUMNS``; um and mm become px by the
-    spacing
-                 of the case. A row with neither is no nucleus, but its case is mentioned
-    class        in the first of the columns class, cell_type, label and type, or that of the tool, by name or number
+                 spacing of the case. A row without both is not a nucleus, but mentions its case
+    class        in the first of the columns class, cell_type, label and type, or of the tool, by name or number
     probability  in the first of the columns probability, score and confidence
-    probability_<class>  the probability of each class, one column for every class or none. Without a column for the
-                 class a point has the most probable one, of equal ones the earlier in the challenge
+    probability_<class>  the probability of each class, one column for every class or no column. Without a column for
+                 the class a point has the most probable class, in a tie the first in the challenge
 
     ``source_id`` is the line of a point, from 1. Raises InputFault: too-large, invalid-csv, missing-column, other-case,
     unknown-class, invalid-coordinate, invalid-probability, missing-probability.
@@ -409,7 +409,7 @@ def _read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Cas
 
     A rectangle without vertices has the corners of xmin, ymin, xmax, ymax. ``source_id`` is the line of a row, from 1.
     Predictions may have a column probability, score or confidence, and columns probability_<class>; with these they
-    need no class, and have the most probable one (of equal ones the earlier).
+    need no class, and have the most probable class (in a tie the first).
 
     Raises InputFault: too-large, invalid-csv, missing-column, unknown-class, unsupported-shape, invalid-coordinate,
     invalid-probability, missing-probability.
@@ -446,7 +446,7 @@ class _Lists:
 
 
 def _read_lists(rows: NucleusRows, column: str) -> _Lists:
-    """Read a column of lists such as "1,2.5,3"; what is no coordinate is recorded. Raises InputFault ("too-large")."""
+    """Read a column of lists such as "1,2.5,3"; invalid coordinates are recorded. Raises InputFault ("too-large")."""
     table, request = rows.table, rows.request
     cells = table.cells(table.need(column))
     lists = [cell for cell in cells if cell.strip()]
@@ -486,9 +486,9 @@ IMAGES_LIMIT = 1_000_000
 
 
 def _read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """Return how many nuclei of each class each case has, a part ``Counts`` for each.
+    """Return the number of nuclei per class and case, as a part ``Counts`` per case.
 
-    A column is a class if its name is one, or an alias; there must be one for every class, and others do not matter.
+    A column is a class if its name is a class or an alias; every class needs a column, and other columns are ignored.
     Without a column for the case (case, image_id, ImageId, image, id) the rows are the cases in the order of their
     ``index``, and all must have one. With it, a case may lack a row; then it is not in the result.
 
@@ -506,7 +506,7 @@ def _read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mappi
 
 
 def write_counts_csv(counts: Mapping[str, Sequence[int]], class_names: Sequence[str]) -> bytes:
-    """Create a CSV file with the column "case" and one for each class, a row for each case, in the order of ``counts``.
+    """Create a CSV file with the column "case" and a column per class, with a row per case, in the order of ``counts``.
 
     >>> write_counts_csv({"a": (3, 0)}, ["tumour", "other"])
     b'case,tumour,other\\na,3,0\\n'

@@ -99,7 +99,7 @@ def metrics_document(
 def published_metrics(document: Mapping[str, Any], challenge: Challenge) -> dict[str, Any]:
     """Return metrics.json as [publish] lets everybody see it: at most ``PUBLISHED_BYTES``, and no value of one patient.
 
-    If all scores are more, those of ``_LESS_NEEDED`` are omitted, one kind after the other; numbers that rank stay.
+    If there are too many scores, ``_LESS_NEEDED`` scores are omitted, one kind after the other; ranked scores stay.
     Raises pydantic's ValidationError as ``metrics_document`` does.
     """
     ranked = _ranked_metrics(document, challenge.ranked_paths)
@@ -158,7 +158,7 @@ def _ranked_metrics(document: Mapping[str, Any], paths: Iterable[str]) -> dict[s
 
 
 def _with_parts(path: str) -> list[tuple[str, ...]]:
-    """A path of metrics.json, and those of the numbers that it is built from, if they have names of their own.
+    """A path of metrics.json, and the paths of its parts, if they have paths.
 
     >>> _with_parts("detection.f1.pooled")[1:]
     [('detection', 'precision', 'pooled'), ('detection', 'recall', 'pooled')]
@@ -205,8 +205,8 @@ def _round_one(value: float) -> float:
 def rounded_list(values: Float64) -> list[float]:
     """``rounded`` for many values, (N,).
 
-    numpy's product with 10^6 is rounded, too, which can make a tie of what is none: values near a tie, and large ones,
-    are rounded one by one.
+    numpy also rounds the product with 10^6, which can create false ties: values near a tie, and large values, are
+    rounded one by one.
 
     >>> rounded_list(np.array([2 / 3, 5e-7, -1e-9])), round(5e-7, 6)
     ([0.666667, 0.0, 0.0], 0.0)
@@ -222,7 +222,7 @@ def rounded_list(values: Float64) -> list[float]:
 
 
 def number(value: float | None) -> float | int | None:
-    """Six decimals, whole numbers without a point; None for what is unknown.
+    """Six decimals, integers without a point; None if unknown.
 
     >>> number(2.0), number(2.5), number(float("nan"))
     (2, 2.5, None)
@@ -273,7 +273,7 @@ def encoded(value: Any) -> Any:
 def as_json(document: Mapping[str, Any], *, lines: Sequence[str] = ()) -> str:
     """Write strict JSON with sorted keys; the same bytes for the same content.
 
-    lines   tables whose entries are one line each: thousands of entries are less than half as large
+    lines   tables with one line per entry: thousands of entries are less than half as large
 
     >>> print(as_json({"a": {"y": {"z": 1}, "x": [2, 3]}}, lines=["a"]), end="")
     {
@@ -338,9 +338,9 @@ def details_document(
 
     A patient with a single case has the scores of that case. ``expanded_details`` makes nested tables of it.
 
-    cases   what is written of each case
+    cases   written content of each case
     units   ``units[rule]["groups" | "pooled" | "strata"]``
-    scores  as in metrics.json; from here come the numbers of units that were excluded from a mean, or penalised
+    scores  as in metrics.json; source of the numbers of units that were excluded from a mean, or penalised
     """
     members: dict[str, list[str]] = {}
     for case in cases:
@@ -404,8 +404,8 @@ def _unit_entries(
 ) -> Iterator[dict[str, Any]]:
     """Yield counts, scores and undefined values of some units of a kind.
 
-    paired    False: nuclei of both sides were counted only, class by class
-    measures  of matched pairs, which objects.csv has: then everything else that adds up is reported, too, so that
+    paired    False: nuclei of both sides were only counted, per class
+    measures  of matched pairs in objects.csv: then all other sums are reported, too, so that
               pooled scores of any of these units can be computed again
     """
     units = of_kind.units
@@ -474,7 +474,7 @@ def expanded_details(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_sums(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the scores of a case as those of its patient, who has no other case."""
+    """Return the scores of a case as scores of its patient, who has no other case."""
     return {
         rule: {**of_rule, "counts": {key: value for key, value in of_rule["counts"].items() if key != "sums"}}
         for rule, of_rule in case["rules"].items()
@@ -489,7 +489,7 @@ def _tree_of(values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
 
 
 def _filled(places: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
-    """Return nested tables of places in a row with what is there."""
+    """Return a list of places with their values as nested tables."""
     return {key: row[place] if isinstance(place, int) else _filled(place, row) for key, place in places.items()}
 
 
@@ -535,7 +535,7 @@ class _StrictForm(BaseModel):
 class _ChallengeIdentity(_StrictForm):
     """Which rules the scores were created with: equal hashes, equal rules and cases.
 
-    ``ranking_hash`` is that of [ranking] and [audit].
+    ``ranking_hash``: the hash of [ranking] and [audit].
     """
 
     name: str
@@ -568,7 +568,7 @@ class _Families(_StrictForm):
 
 
 class Leaderboard(_StrictForm):
-    """The rank of this result among earlier ones of the same challenge; under ``rank`` the paths of the columns.
+    """The rank of this result among earlier results of the same challenge; under ``rank`` the paths of the columns.
 
     subtask  the rank by the columns of each subtask alone, if there are several
     """
@@ -593,7 +593,7 @@ class MetricsFile(_Families):
 
 
 class _SoftwareOfDetails(Software):
-    """``unconfined``: what the system lacks that confines the processes which decode submissions."""
+    """``unconfined``: missing confinements of the processes that decode submissions."""
 
     unconfined: list[str] = []
 
@@ -603,13 +603,13 @@ class _RulesOfDetails(_ChallengeIdentity):
 
 
 class _Open(BaseModel):
-    """A part in which further keys may stand."""
+    """A part with optional further keys."""
 
     model_config = ConfigDict(strict=True, defer_build=True)
 
 
 class _ScoredUnit(_Open):
-    """Scores in the order of ``score_paths``; under ``undefined`` by reason the places without a score."""
+    """Scores in the order of ``score_paths``; ``undefined``: the places without a score, by reason."""
 
     counts: JsonTable
     scores: list[Number | None]
@@ -617,13 +617,13 @@ class _ScoredUnit(_Open):
 
 
 class _OfUnit(_Open):
-    """Of a case, a group, or all: by matching rule its counts, scores, and reasons where a score is undefined."""
+    """A case, a group, or all cases: counts, scores, and reasons for undefined scores, by matching rule."""
 
     rules: dict[str, _ScoredUnit]
 
 
 class _OfGroup(_Open):
-    """Of a patient; with a single case ``rules`` are those of the case, and left out."""
+    """A patient; with a single case, ``rules`` are omitted, because the case has them."""
 
     cases: list[str]
     rules: dict[str, _ScoredUnit] | None = None
@@ -735,7 +735,7 @@ FORMULA = re.compile(r"(^|[,;|])(\s*)(?=[=+\-@＝＋－＠])")  # wide signs cou
 def safe_cell(value: object, limit: int = CELL_CHARACTERS) -> object:
     """A cell as it is written. Numbers stay; a text loses its control characters, and its middle if it is long.
 
-    An apostrophe goes before '=', '+', '-' or '@' at the start, or behind what separates cells elsewhere (';', '|').
+    An apostrophe is put before '=', '+', '-' or '@' at the start, or after other cell separators (';', '|').
 
     >>> safe_cell("12/7"), safe_cell(-5), safe_cell("=HYPERLINK(1)"), safe_cell("a\\nb;@c")
     ('12/7', -5, "'=HYPERLINK(1)", "a?b;'@c")
@@ -758,7 +758,7 @@ def cell_text(value: object) -> str:
 
 
 def cell_texts(values: Sequence[object]) -> Sequence[str]:
-    """``cell_text`` of each; of many plain texts at once.
+    """``cell_text`` of every text; fast for many plain texts.
 
     >>> cell_texts(["12/7", "a"]), cell_texts(["12/7", "a\\nb"]), cell_texts([7, "=1"])
     (['12/7', 'a'], ['12/7', 'a?b'], ['7', "'=1"])
@@ -803,10 +803,10 @@ OUTCOMES = ("matched", "missed", "spurious")
 def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measures: Sequence[str]) -> list[str]:
     """The object table as CSV, in parts: the header, then the rows of each case.
 
-    A row for each matched, missed and spurious nucleus, under every matching rule. Rows: rules, then matched, missed
-    and false positives. After ``measures`` and shapes, the last columns state why a nucleus is not matched
-    (docs/results.md). Cells without a value are empty: points have no area, and what has no pixels has no IoU, Dice and
-    Hausdorff distance. Ids come from untrusted files: ``cell_texts``.
+    One row per matched pair, false negative and false positive, in this order under every matching rule. After
+    ``measures`` and shapes, the last columns explain why a nucleus is not matched (docs/results.md). Cells without a
+    value are empty: points have no area, and nuclei without pixels have no IoU, Dice and Hausdorff distance. Ids come
+    from untrusted files: ``cell_texts``.
     """
     shapes = list(dict.fromkeys(name for result in results for name in result.reference.shapes))
     of_sides = [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
@@ -912,7 +912,7 @@ Texts = list[npt.NDArray[Any]]  # id, class and area of each instance of a side
 
 
 def _side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
-    """The id, class and area of each instance of a side as texts, made once for all matching rules."""
+    """The id, class and area of each instance of a side as texts, for all matching rules."""
     are_numbers = side.source_id.dtype.kind in "iu"
     ids, areas = side.source_id.tolist(), number_texts(side.area_px.tolist())
     texts = number_texts(ids) if are_numbers else cell_texts(ids)
@@ -950,7 +950,7 @@ def _object_columns(
 def _nearest_columns(
     sides: Sequence[tuple[ObjectList, Texts]], chosen: Sequence[Indices | None], rule: str, matches: Matches
 ) -> list[Cells]:
-    """The kind of each chosen instance; of those of one side the best candidate on the other, and what took that."""
+    """The kind of each chosen instance, its best candidate on the other side, and the match of this candidate."""
     swapped = chosen[0] is None
     (own, (own_ids, *_)), (_, (other_ids, *_)) = sides[:: -1 if swapped else 1]
     rows = chosen[1] if chosen[0] is None else chosen[0]
@@ -979,7 +979,7 @@ def _texts_of_known(values: Float64) -> list[str]:
 
 
 def others(count: int, matched: Int32) -> Int64:
-    """The indices of those of ``count`` instances that are not matched, ascending."""
+    """The indices of the unmatched instances of ``count``, ascending."""
     is_matched = np.zeros(count, np.bool_)
     is_matched[matched] = True
     return np.flatnonzero(~is_matched)
@@ -995,7 +995,7 @@ def _side_columns(texts: Texts, side: ObjectList, index: Indices | None, counts:
 
 
 def _measure_columns(counts: MatchCounts, pairs: slice, measures: Sequence[str]) -> list[Cells]:
-    """The measures of some pairs, all written at once; empty cells for what was not measured."""
+    """The measures of pairs, written at once; empty cells for missing measures."""
     number = pairs.stop - pairs.start
     known = [counts.measures[name][pairs] for name in measures if name in counts.measures]
     texts = iter(number_texts(rounded_list(np.concatenate([np.empty(0), *known]))))
@@ -1003,7 +1003,7 @@ def _measure_columns(counts: MatchCounts, pairs: slice, measures: Sequence[str])
 
 
 def _shape_columns(side: ObjectList, index: Indices | None, shapes: Sequence[str]) -> list[Cells]:
-    """The shapes of the chosen instances of a side, empty for None; what has no pixels has none."""
+    """The shapes of the chosen instances of a side; empty for None, and without pixels."""
     if index is None:
         return len(shapes) * BLANK
     columns: list[Cells] = []
@@ -1013,7 +1013,7 @@ def _shape_columns(side: ObjectList, index: Indices | None, shapes: Sequence[str
 
 
 def number_texts(values: Sequence[float]) -> list[str]:
-    """Numbers as ``str`` writes them. orjson is faster, but writes exponents, and what is below 0.0001, otherwise.
+    """Numbers as ``str`` writes them. orjson is faster, but writes exponents and numbers below 0.0001 differently.
 
     >>> number_texts([0.25, 3.0, 1e-05])
     ['0.25', '3.0', '1e-05']

@@ -26,7 +26,7 @@ def _count_placed(names: Iterable[str]) -> None:
 
 
 def note_of_placed() -> str:
-    """Return which results, or else files, are complete; "" if missing."""
+    """Return the complete results, or files; "" if missing."""
     results, files = _placed_counts
     what = f"results that were complete before are kept: {results}" if results else ""
     return what or (f"files that were complete before are kept: {files}" if files else "")
@@ -40,9 +40,9 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 def write_together(folder: Path, contents: Mapping[str, str | bytes]) -> None:
     """Write files that belong together under temporary names, then rename them in order.
 
-    So the last is there only if all are, of the same call, even if two programs write into the folder. After a
-    fault, a full disk or on Windows a file that another program has open, the files that were there before are there,
-    and no file of this call is.
+    So the last file exists only if all files of the same run exist, even if two programs write into the folder. After a
+    fault, such as a full disk or (on Windows) a file open in another program, the earlier files remain, and no new file
+    exists.
     """
     folder = long_path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def all_or_none(folder: Path) -> Iterator[Callable[[str, bytes], None]]:
 
 
 def _remove_unfinished(folder: Path, names: Iterable[str]) -> None:
-    """Remove what a program that was killed while it wrote these files has left under temporary names."""
+    """Remove temporary files that a killed program left while writing these files."""
     known = re.compile(rf"\.({'|'.join(map(re.escape, names))})\.[0-9a-f]{{8}}")
     for path in folder.iterdir():
         if known.fullmatch(path.name) and path.is_file():
@@ -136,7 +136,7 @@ def write_new(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[bool]:
-    """Lock the folder against other runs of this program; False where the file system has no locks."""
+    """Lock the folder against other runs of this program; False if the file system has no locks."""
     from filelock import lock_descriptor  # late: most commands write once, some never
 
     handle = lock_handle(folder)
@@ -153,7 +153,7 @@ RESULTS = ("metrics.json", "details.json", "objects.csv")
 
 
 def remove_results(folder: Path) -> None:
-    """Remove the files of an earlier result, metrics.json first, and unfinished ones; others stay."""
+    """Remove the files of an earlier result, metrics.json first, and unfinished files; other files stay."""
     if not folder.is_dir():
         return
     for name in RESULTS:

@@ -1,4 +1,4 @@
-"""Which file is which case: the files of a submission, and the case and class of each.
+"""Files of a submission, with the case and class of each file.
 
 In: a folder, a ZIP or a list of jobs, and a challenge. Out: the files of each case, and findings about the rest.
 ``scoring`` and the rooms above may import it.

@@ -38,7 +38,7 @@ def find_by_pattern(names: Sequence[str], challenge: Challenge) -> Layout:
 
 @dataclass
 class _Assignment:
-    """Files by case and class, and the faults of others.
+    """Files by case and class, and faults of other files.
 
     files        of each case by the id of their class
     companions   the file that goes with them, by key of its pattern and by case
@@ -64,7 +64,7 @@ class _Assignment:
         self.companions = {key: {} for key in rules.companions if key in self.patterns.texts}
 
     def add(self, parsed: _ParsedName) -> None:
-        """Assign a file to its case, or keep a finding on why it has none."""
+        """Assign a file to its case, or keep a finding with the reason."""
         name = parsed.fields["case"]
         case = self.cases.get(name)
         if case is None:
@@ -195,7 +195,7 @@ class _Patterns:
         self.compiled = {key: compile_pattern(text, self.known) for key, text in self.texts.items()}
 
     def read_all(self, names: Sequence[str]) -> list[_ParsedName | None]:
-        """What the paths of files say; None if no pattern fits, and for lists of the platform.
+        """Case and class from the paths of files; None if no pattern matches, and for lists of the platform.
 
         Folders around everything are ignored if names fit without them and not with them.
         """
@@ -212,7 +212,7 @@ class _Patterns:
     def read(self, name: str, inner: str) -> _ParsedName | None:
         """The name of a file with its fields, ``inner`` being its name without wrapping folders.
 
-        A pattern that gives a known case goes before one that does not, then what goes with a file before the file.
+        Patterns with a known case come first; then companions of a file before the file.
         """
         inner = composed(inner)
         found_names = []
@@ -239,7 +239,7 @@ def composed(name: str) -> str:
 def compile_pattern(pattern: str, known: Mapping[str, Mapping[str, str]]) -> Callable[[str], dict[str, str] | None]:
     """A function from a name to the fields of the pattern, or None if the name does not fit.
 
-    Behind names of JSON and XML, which are read packed too, ``.gz`` may stand, as behind those of references.
+    Names of JSON and XML files may end with ``.gz``, on both sides, because compressed files are read, too.
     """
     parts = [_compile_part(part, known) for part in pattern.split("/")]
     may_be_packed = pattern.lower().endswith((".json", ".geojson", ".xml"))
@@ -294,13 +294,13 @@ def _part_expression(part: str, known: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def _fill_pattern(pattern: str, challenge: Challenge, case: Case, class_name: str | None = None) -> str:
-    """The pattern with the names of a case in it, and of a class (the first one if none is given)."""
+    """The pattern filled with the names of a case and a class (default: the first class)."""
     fields = {"case": case.name, "group": case.group, "class": class_name or challenge.class_names[0]}
     return PIECE.sub(lambda piece: fields.get(piece[1] or "", piece[0]), pattern)
 
 
 def wrapping_folders(names: Sequence[str]) -> Iterator[str]:
-    """ "", then the folder around everything, then the one inside it, …; notes may be next to them.
+    """ "", then the folder around all files, then the folder inside it, …; notes may be next to them.
 
     >>> list(wrapping_folders(["README.md", "a/b/1.mat", "a/b/2.mat", "a/notes.txt"]))
     ['', 'a/', 'a/b/']
@@ -370,10 +370,10 @@ def _by_class(found_names: Iterable[_ParsedName], challenge: Challenge) -> tuple
 
 
 def collection_findings(challenge: Challenge, mentioned: Collection[str], unknown: Mapping[str, int]) -> list[Finding]:
-    """What is missing and extra in files of all cases.
+    """Missing and extra content in files of all cases.
 
-    mentioned   names of the cases that they say something about
-    unknown     names in them that mean no case, and the number of entries of each
+    mentioned   names of mentioned cases
+    unknown     names that are not cases, with their numbers of entries
     """
     keys = {case.name: challenge.submission.key_of(case) for case in challenge.cases}
     without = [case for case in challenge.cases if case.name not in mentioned]
@@ -430,14 +430,14 @@ def _unknown_class(challenge: Challenge, where: str, spelling: str, *, suggest: 
 
 
 def _unused_files(names: Sequence[str], challenge: Challenge) -> Iterator[Finding]:
-    """A warning about files that no pattern fits: three are named, the others counted."""
+    """A warning about files that match no pattern: three are named, the rest is counted."""
     for index, name in enumerate(names[:EXAMPLES_SHOWN]):
         uncounted = len(names) - EXAMPLES_SHOWN if index == EXAMPLES_SHOWN - 1 else 0
         yield fault("unused-file", quote(name, 120), total=1 + uncounted, pattern=challenge.submission.files)
 
 
 def _nothing_found(names: Sequence[str], challenge: Challenge) -> Layout:
-    """The layout of a submission without any file at a path where a prediction is expected."""
+    """The layout of a submission without files at the expected paths."""
     missing = frozenset(case.name for case in challenge.cases)
     if not names:
         return Layout({}, missing, (fault("empty-submission", ROOT),))
@@ -451,19 +451,19 @@ def _nothing_found(names: Sequence[str], challenge: Challenge) -> Layout:
 
 
 def _what_differs(names: Iterable[str], case: Case, right: str, pattern: str) -> str:
-    """The faults of the first name that is nearly right, and what it should be; "" if none is."""
+    """The fault of the first nearly right name, and the right name; otherwise ""."""
     expected = PurePosixPath(right)
     for name in names:
         path = PurePosixPath(name)
         if path.parent.name == case.name and "{case}" in PurePosixPath(pattern).name:
-            return f"{quote(name, 120)} lies in a folder of its case: hand it in as {quote(right, 120)}."
+            return f"{quote(name, 120)} is in a folder of its case: submit it as {quote(right, 120)}."
         if path.stem == expected.stem and path.suffix != expected.suffix:
             return f"{quote(name, 120)} is of another type: write {quote(expected.name, 120)}."
     return ""
 
 
 def _likely_example(names: Iterable[str], challenge: Challenge) -> tuple[Case | None, str | None]:
-    """A case and a class whose names occur in the name of a file, for an example; otherwise the first case."""
+    """A case and a class from the name of a file, for an example; otherwise the first case."""
     cases = {case.name: case for case in challenge.cases}
     class_ids = challenge.class_ids()
     for name in names:

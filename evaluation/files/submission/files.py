@@ -1,4 +1,4 @@
-"""The files of a submission, a folder or a ZIP, behind one interface. What is not safe to read is refused.
+"""The files of a submission, a folder or a ZIP, through one interface. Unsafe files are refused.
 
 Safe are plain files inside the folder. Links out of it could read the reference, names with '..' could be about where
 a file is, devices could block, and a member of a ZIP could be larger than it claims.
@@ -51,7 +51,7 @@ class SubmissionFiles(ABC):
         """Bytes of a file, uncompressed, as the file system or the ZIP claims."""
 
     def linked_identities(self, name: str) -> frozenset[tuple[int, int]]:
-        """Device and inode of a file that has more names than this one; nothing for all others."""
+        """Device and inode of a file with several hard links; nothing for other files."""
         return frozenset()
 
     @abstractmethod
@@ -78,7 +78,7 @@ class FolderFiles(SubmissionFiles):
         return frozenset({(status.st_dev, status.st_ino)} if status and status.st_nlink > 1 else ())
 
     def listed_status(self, name: str) -> os.stat_result | None:
-        """What the file system states of a file; None if it is gone: opening it then fails."""
+        """The file status; None if the file is gone, so that opening it fails."""
         with suppress(OSError):
             return os.stat(self.place(name))  # noqa: PTH116, as in ``size``
         return None
@@ -110,13 +110,11 @@ class FolderFiles(SubmissionFiles):
                 mode = Path(path).stat().st_mode
                 break
         if not stat.S_ISREG(mode):
-            raise InputFault(
-                unsafe(name, "a link to a folder" if stat.S_ISDIR(mode) else "neither a file nor a folder")
-            )
+            raise InputFault(unsafe(name, "a link to a folder" if stat.S_ISDIR(mode) else "not a file or folder"))
         return path
 
     def walk(self, faults: _Faults) -> Iterator[str]:
-        """Names of all files below the folder, litter and folders omitted; what is not a file is a fault.
+        """Names of all files below the folder, litter and folders omitted; other types are faults.
 
         The entries of a folder come in the order of their names, so that faults do not depend on the file system.
         """
@@ -182,7 +180,7 @@ PLATFORM_CSV = "predictions.csv"  # what the platform makes of a CSV file that i
 
 
 def is_litter(part: str) -> bool:
-    """Return whether a part of a name is what operating systems leave behind."""
+    """Return whether a part of a name is litter of an operating system."""
     return part.casefold() in LITTER or part.startswith("._")
 
 
@@ -196,7 +194,7 @@ def what_is_unsafe(name: str) -> str:
     """
     parts = name.split("/")
     if not name.isprintable():
-        return "a name with control characters or broken ones"
+        return "a name with control characters or invalid characters"
     if "\\" in name:
         return "a name with a backslash"
     if name.startswith("/") or (len(name) > 1 and name[1] == ":"):
@@ -211,7 +209,7 @@ def what_is_unsafe(name: str) -> str:
 
 
 def _checked_names(names: Iterable[str], faults: _Faults, limits: LimitRules) -> tuple[str, ...]:
-    """The names, sorted. Raises SubmissionRejected if missing, too many, or unsafe ones."""
+    """The names, sorted. Raises SubmissionRejected for missing, too many, or unsafe names."""
     safe = []
     for name in names:
         if why := what_is_unsafe(name):
@@ -234,7 +232,7 @@ def _check_file_bytes(name: str, size: int, limits: LimitRules) -> None:
 
 
 def _check_total(sizes: Iterable[int], limits: LimitRules) -> None:
-    """Refuse files whose sizes add up to more than a submission may have. Raises SubmissionRejected."""
+    """Refuse files with a total size above the limit of submissions. Raises SubmissionRejected."""
     if (total := sum(sizes)) > limits.bytes_per_submission:
         raise SubmissionRejected(
             fault("too-large", ROOT, wording="too-many-bytes-in-all", size=total, limit=limits.bytes_per_submission)
@@ -242,7 +240,7 @@ def _check_total(sizes: Iterable[int], limits: LimitRules) -> None:
 
 
 class _Faults:
-    """Findings; of each kind the first few are listed, the others counted."""
+    """Findings; the first few of each kind are listed, the rest is counted."""
 
     def __init__(self) -> None:
         self.by_kind: dict[tuple[str, str], list[Finding]] = {}
@@ -291,7 +289,7 @@ class CaseFile:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its own name and those of the files that go with it."""
+        """Its name and the names of its companions."""
         return self.name, *self.companions.values()
 
 
@@ -300,10 +298,10 @@ class Layout:
     """The files of a submission by case.
 
     files         files of each case by its name, in the order of their classes; no entry for a case without files
-    missing       cases of cases.csv without any file; which cases a shared file lacks is known when it has been read
+    missing       cases of cases.csv without any file; missing cases in a shared file are found when it is read
     findings      the fault, errors and warnings, sorted
     shared_files  files that contain all cases, in the order of their classes
-    inputs        names of the images and files that the platform's jobs were given
+    inputs        names of the input images and files of the platform's jobs
     """
 
     files: dict[str, tuple[CaseFile, ...]]
@@ -324,7 +322,7 @@ IN_MEMORY_BYTES = 1 << 26  # larger members go to a temporary file
 
 
 class _ZipFiles(SubmissionFiles):
-    """The members of a ZIP file. Each is unpacked when it is opened, large ones to a temporary file without a name."""
+    """The members of a ZIP file. A member is unpacked when it is opened, large members to an unnamed temporary file."""
 
     is_archive = True
 
@@ -380,13 +378,13 @@ class _ZipFiles(SubmissionFiles):
 def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
     """The files of a folder, of a ZIP, which is not unpacked, or a CSV file alone. Litter is omitted.
 
-    limits   ``files_per_submission``, ``bytes_per_submission``, ``bytes_per_file`` and ``archive_ratio`` bound what is
-             listed and opened
+    limits   ``files_per_submission``, ``bytes_per_submission``, ``bytes_per_file`` and ``archive_ratio`` are the
+             bounds
 
-    Raises WrongUsage if there is nothing to read at the path, SubmissionRejected with all faults if there are no
-    files, too many, too large ones, or some that are not safe to read.
+    Raises WrongUsage if the path does not exist, SubmissionRejected with all faults if there are no files, too many, or
+    too large or unsafe files.
     """
-    why = "neither a folder nor a file"
+    why = "not a folder or file"
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):

@@ -1,7 +1,7 @@
 """The platform's algorithm phase: predictions.json lists jobs, and every job has the image of one case as its input.
 
-The list has no order, and its keys come and go between releases of the platform: values are found by the slug of their
-socket, never by their position, and unknown keys are ignored.
+The list has no order, and its keys change between releases of the platform: values are found by the slug of their
+socket, never by index, and unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SUCCEEDED = "Succeeded"
 
 
 def find_case_files(files: SubmissionFiles, challenge: Challenge) -> Layout:
-    """Assign the files of a submission to the cases of the challenge, and report what is missing, extra or unclear.
+    """Assign the files of a submission to the cases of the challenge, and report missing, extra or ambiguous files.
 
     The list of jobs of the platform's algorithm phase decides if there is one and the challenge names a socket;
     otherwise the patterns of the challenge do. Folders around everything are ignored if the patterns fit without
@@ -57,9 +57,9 @@ def jobs_folder(names: Sequence[str]) -> str | None:
 def _find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> Layout:
     """The files of each case by the predictions.json in ``folder``.
 
-    Raises ChallengeBroken where the phase and the challenge differ: an input or an output that no job has, a job that
-    is no case, a case with two jobs or none. The platform writes the list when all jobs have succeeded; a list that it
-    cannot have written is the participant's, with all faults, and so is one in a ZIP.
+    Raises ChallengeBroken if phase and challenge differ: an input or output without jobs, a job that is not a case, a
+    case with two jobs or no job. The platform writes the list when all jobs have succeeded. A list that the platform
+    cannot have written comes from the participant, with all faults, and so does a list in a ZIP.
     """
     where = quote(folder + JOBS_FILE, 120)
     all_cases = frozenset(case.name for case in challenge.cases)
@@ -102,12 +102,12 @@ def _check_no_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) ->
 
 
 def _is_of_zip(files: SubmissionFiles, limits: LimitRules) -> bool:
-    """Return whether the submission is a ZIP that a participant made; on the platform inputs.json reports it."""
+    """Return whether the submission is a ZIP of a participant; on the platform inputs.json reports it."""
     return files.is_archive or _ZIP_SOCKET in _platform_inputs(files, limits)
 
 
 def _platform_inputs(files: SubmissionFiles, limits: LimitRules) -> list[str]:
-    """List the slugs in inputs.json, which the platform writes next to a submission; none if there is no such file."""
+    """List the slugs in inputs.json, which the platform writes next to a submission; empty without such a file."""
     if INPUTS_FILE not in files.names:
         return []
     try:
@@ -124,7 +124,7 @@ def read_jobs(stream: BinaryIO, *, where: str, limits: LimitRules) -> list[dict[
     """Read the list of jobs and check it by its model. Raises InputFault, with a finding for each job at fault."""
     jobs = read_json(stream, where=where, limits=limits)
     if not isinstance(jobs, list) or not jobs:
-        raise refused("invalid-job", where, got="an empty list" if jobs == [] else "something else than a list")
+        raise refused("invalid-job", where, got="an empty list" if jobs == [] else "a value that is not a list")
     wrong: dict[int, str] = {}
     for location in places_at_fault("predictions.json", jobs):
         wrong.setdefault(int(location[0]), _what_is_wrong(location))
@@ -134,16 +134,16 @@ def read_jobs(stream: BinaryIO, *, where: str, limits: LimitRules) -> list[dict[
 
 
 def _place(where: str, jobs: Sequence[Any], index: int) -> str:
-    """Name a job by its pk, or by its number if it has none."""
+    """Name a job by its pk, otherwise by its number."""
     pk = jobs[index].get("pk") if isinstance(jobs[index], dict) else None
     return f"{where}, job {quote(pk) if isinstance(pk, str) else f'{index + 1:,}'}"
 
 
 def _what_is_wrong(location: Sequence[int | str]) -> str:
-    """Return what the model found at a place in the list of jobs."""
+    """Describe the fault at a place in the list of jobs."""
     keys = list(location[1:])
     if not keys:
-        return "something else than an object"
+        return "a value that is not an object"
     if keys == ["pk"]:
         return "a job without a pk"
     if keys[0] in ("inputs", "outputs") and len(keys) < 3:
@@ -167,7 +167,7 @@ class _PhaseFault(InputFault):
 
 
 class _JobReader:
-    """Assigns jobs to cases. ``files`` are those of every case with a usable job.
+    """Assigns jobs to cases. ``files``: the files of every case with a usable job.
 
     ``faults`` of the list and of outputs, and those ``of_phase``, grow on the way.
     """
@@ -217,7 +217,7 @@ class _JobReader:
         """Find the case of a job. Raises InputFault if the job is not one that the platform writes."""
         where = f"{self.where}, job {number:,}"
         if not isinstance(job, dict) or not isinstance(pk := job.get("pk"), str):
-            what = "a job without a pk" if isinstance(job, dict) else "something else than an object"
+            what = "a job without a pk" if isinstance(job, dict) else "a value that is not an object"
             raise refused("invalid-job", where, got=what)
         where = f"{self.where}, job {quote(pk)}"
         if (why := what_is_unsafe(pk)) or "/" in pk:
@@ -243,7 +243,7 @@ class _JobReader:
             raise _PhaseFault(fault("invalid-job", where, wording="several-inputs", got=what))
         if name := name_in(chosen[0]):
             return name
-        raise refused("invalid-job", where, got="an input that has neither the name of an image nor a file")
+        raise refused("invalid-job", where, got="an input without an image name and without a file")
 
     def files_of_case(self, jobs: Sequence[_Job]) -> tuple[CaseFile, ...]:
         """The outputs of the job of a case, in the order of their classes. Raises InputFault."""
@@ -293,7 +293,7 @@ class _JobReader:
             )
 
     def locate(self, socket: Mapping[str, Any], job: _Job) -> str:
-        """The file of an output. Only files that were listed are found, whatever the paths in the list of jobs say."""
+        """The file of an output. Only listed files are found, whatever the paths in the list of jobs."""
         slug, relative = socket.get("slug"), socket.get("relative_path")
         if not isinstance(relative, str):
             raise refused("invalid-job", job.where, got=f"an output {quote(slug)} without a relative_path")
@@ -317,7 +317,7 @@ class _JobReader:
     def faults_of_phase(self) -> list[Finding]:
         """All in which the phase and the challenge differ.
 
-        Cases without a job are not told if jobs of unknown cases, or jobs that are refused, explain why they have none.
+        Cases without a job are not reported if jobs of unknown cases, or refused jobs, explain them.
         """
         faults, known, patterns = list(self.of_phase), list(self.cases), set[str]()
         for index, (name, places) in enumerate(sorted(self.unknown.items())):
@@ -367,7 +367,7 @@ def classes_by_slug(challenge: Challenge) -> dict[str, int]:
 
 
 def name_in(value: Mapping[str, Any]) -> str:
-    """The name of the image or file of an input, "" if it has none."""
+    """The name of the image or file of an input, or ""."""
     image, file = value.get("image"), value.get("file")
     if isinstance(image, dict) and isinstance(name := image.get("name"), str):
         return name

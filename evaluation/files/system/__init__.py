@@ -1,4 +1,4 @@
-"""What depends on the operating system, behind one door: the rest of the program never asks where it runs.
+"""All code that depends on the operating system; other modules never ask for the system.
 
     linux.py     workers and the watched program are copies of a process; memory limits of processes and control groups
     macos.py     workers are new processes of Python, and nobody watches the program

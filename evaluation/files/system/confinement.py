@@ -1,10 +1,10 @@
-"""What a process that decodes untrusted files takes away from itself before it sees the first of them.
+"""Rights that a process gives up before it decodes untrusted files.
 
 Everywhere: written bytes, open files, processes, core dumps, standard streams. Where the kernel has it (Linux 5.13):
-Landlock, so that no file can be opened but Python's own modules, and (6.7) no TCP port. Where it has seccomp: sockets,
-processes, signals for others, changes of names, rights and attributes of files, and calls that few programs need. Where
-user namespaces are permitted: a network without interfaces. What a system does not offer is omitted, and
-``missing_here`` reports it: the files that headers name are refused anyway.
+Landlock blocks opening files, except Python's modules, and (6.7) TCP ports. Seccomp blocks sockets, processes, signals
+to other processes, changes of names, rights and attributes of files, and calls that few programs need. If user
+namespaces are permitted, the process has a network without interfaces. ``missing_here`` reports missing features of the
+system: the files that headers name are refused anyway.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class _RightsBeneath(ctypes.Structure):
 
 
 def detach(open_descriptor: int) -> None:
-    """Let go of what was inherited from the parent: files, signals and session. This process was just forked, with one
-    thread; a person who kills the parent with all of its group lets this process clean up.
+    """Drop inherited file descriptors, signal handlers and session in a new child process with one thread. The new
+    session lets this process clean up if the group of the parent is killed.
 
     kept   the only descriptor that stays open, besides the standard streams, which lead nowhere
     """
@@ -141,7 +141,7 @@ def missing_here() -> list[str]:
 
 
 def _restrict_files(libc: ctypes.CDLL, scratch: Path | None) -> bool:
-    """Landlock: nothing can be read but Python's modules and shared libraries. False where the kernel has none."""
+    """Landlock: only Python's modules and shared libraries are readable. False if the kernel lacks it."""
     call = libc.syscall
     version = call(LANDLOCK_CREATE, None, ctypes.c_size_t(0), GET_VERSION)
     if version < 1:
@@ -213,9 +213,7 @@ def _filter_of_calls(column: int, architecture: int, process: int) -> list[tuple
 
 
 def _readable_paths() -> list[Path]:
-    """Return where modules are imported from late; of the folder of this program only the program, not what is beside
-    it.
-    """
+    """Return the folders of late imports; from the folder of this program only the program itself."""
     installed = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix}]
     imported = [Path(entry).resolve() for entry in sys.path if entry]
     of_python = [path for path in imported if any(path.is_relative_to(prefix / "lib") for prefix in installed)]
@@ -236,7 +234,7 @@ def address_space() -> int:
 
 
 def limit_next(address_bytes: int, seconds: int) -> None:
-    """Bound what comes now: the address space of this process, and how much more processor time it may use."""
+    """Limit the address space of this process, and its further processor time."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     spent = int(used.ru_utime + used.ru_stime) + 1
     for kind, most in ((resource.RLIMIT_AS, address_bytes), (resource.RLIMIT_CPU, spent + seconds)):
@@ -244,7 +242,7 @@ def limit_next(address_bytes: int, seconds: int) -> None:
 
 
 def limit(kind: int, most: int, *, keep_hard: bool = False) -> None:
-    """Set a limit of this process, or leave that which it was given if it is lower: none can be raised again.
+    """Lower a resource limit of this process; never raise it.
 
     keep_hard   the limit can be changed later
     """

@@ -35,7 +35,7 @@ def missing_here() -> list[str]:
 
 
 def memory_left(root: Path = Path("/")) -> MemoryLeft:
-    """What the machine, the control groups (version 1 and 2) and the limits of this process leave.
+    """Free memory under the machine, the control groups (versions 1 and 2) and the limits of this process.
 
     root   where proc and sys are
     """
@@ -49,7 +49,7 @@ def memory_left(root: Path = Path("/")) -> MemoryLeft:
 
 @dataclass(frozen=True, slots=True)
 class _GroupFiles:
-    """Where a version of control groups is mounted, and what its files are called."""
+    """Mount point and file names of a version of control groups."""
 
     mounts: tuple[str, ...]
     limit: str
@@ -69,7 +69,7 @@ GROUPS_2 = _GroupFiles(
 
 
 def _left_in_groups(root: Path) -> list[int]:
-    """What each control group of this process that limits memory leaves: the limit, less what is used and not cache."""
+    """Free memory in each control group of this process with a limit: the limit minus used memory without cache."""
     bytes_free = []
     for line in _small_text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
@@ -109,7 +109,7 @@ def memory_limit(root: Path = Path("/")) -> int | None:
 
 
 def process_limit(root: Path = Path("/")) -> int | None:
-    """The processes and threads that the control groups of this process allow together; None: no limit is known."""
+    """The processes and threads that the control groups of this process allow together; None without a known limit."""
     return _smallest_limit(root, ("sys/fs/cgroup/pids/pids.max", "sys/fs/cgroup/pids.max"))
 
 
@@ -125,7 +125,7 @@ def usable_processors(root: Path = Path("/")) -> int:
 
 
 def _smallest_limit(root: Path, names: tuple[str, ...]) -> int | None:
-    """The smallest limit that one of the files of a container tells; None if none tells one."""
+    """The smallest limit in the files of a container; None without a limit."""
     limits = [int(text) for name in names if (text := _small_text(root / name).strip()).isdecimal()]
     return min((limit for limit in limits if limit < 1 << 60), default=None)  # version 1 has a huge number for none
 

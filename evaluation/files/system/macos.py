@@ -11,12 +11,12 @@ from evaluation.files.system.posix import bytes_left  # fmt: skip
 
 
 def missing_here() -> list[str]:
-    """Return the confinements of decoders, none of which is here: files are decoded in the process itself."""
+    """Return the confinements of decoders, all missing here: files are decoded in the process itself."""
     return ["processes", "Landlock", "seccomp"]
 
 
 def memory_left() -> MemoryLeft:
-    """Return half of the memory of the machine: how much of it is free is not told in a simple way."""
+    """Return half of the memory of the machine, because free memory is hard to measure."""
     together = UNLIMITED
     with suppress(OSError, ValueError):
         together = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

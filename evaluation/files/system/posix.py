@@ -28,7 +28,7 @@ def held_signals(numbers: Iterable[int]) -> Iterator[set[int]]:
 
 
 def restore_signals(delayed: set[int]) -> None:
-    """Delay these signals of this thread, and no others."""
+    """Delay only these signals of this thread."""
     signal.pthread_sigmask(signal.SIG_SETMASK, delayed)
 
 
@@ -49,14 +49,14 @@ def too_low_limit() -> str:
 def bytes_left(used: dict[int, int]) -> list[int]:
     """Return the bytes that the limits of this process leave.
 
-    used   bytes that count for a limit, by RLIMIT_DATA and RLIMIT_AS; as far as they are known
+    used   bytes that count for a limit, by RLIMIT_DATA and RLIMIT_AS; if known
     """
     limits = ((resource.getrlimit(kind)[0], kind) for kind in (resource.RLIMIT_DATA, resource.RLIMIT_AS))
     return [limit - used.get(kind, 0) for limit, kind in limits if limit != resource.RLIM_INFINITY]
 
 
 def lock_handle(folder: Path) -> int:
-    """Open what is locked when a folder is to be written to by one program at a time: the folder."""
+    """Open the lock of a folder for one writing program: the folder itself."""
     return os.open(folder, os.O_RDONLY)
 
 

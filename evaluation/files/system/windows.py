@@ -60,7 +60,7 @@ class _MemoryStatus(ctypes.Structure):
 
 
 def missing_here() -> list[str]:
-    """Return the confinements of decoders, none of which is here: files are decoded in the process itself."""
+    """Return the confinements of decoders, all missing here: files are decoded in the process itself."""
     return ["processes", "Landlock", "seccomp"]
 
 
@@ -106,8 +106,8 @@ def be_killed_first() -> None:
 
 
 def lock_handle(folder: Path) -> int:
-    """Open what is locked when a folder is to be written to by one program at a time: a file of its name in the folder
-    for temporary files, since a folder cannot be opened.
+    """Open the lock of a folder for one writing program: a file of its name in the folder for temporary files, since a
+    folder cannot be opened.
     """
     digest = hashlib.sha256(os.path.normcase(long_path(folder.resolve())).encode("utf-8", "surrogatepass")).hexdigest()
     return os.open(Path(tempfile.gettempdir()) / f"evaluation-{digest[:32]}.lock", os.O_RDWR | os.O_CREAT)

@@ -14,7 +14,7 @@ _HERE = Path(__file__).parent
 
 
 def example_algorithm(challenge: Challenge) -> dict[str, str]:
-    """Return the Dockerfile and the program by name; none without a socket, or with a format that they do not write."""
+    """Return the Dockerfile and the program by name; empty without a socket, or for a format that they do not write."""
     rules = challenge.submission
     write = _HERE / f"write_{rules.format}.txt"
     if rules.socket is None or "{class}" in rules.socket or not write.is_file():

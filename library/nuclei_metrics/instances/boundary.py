@@ -341,7 +341,7 @@ def band_overlaps(left: ChosenRuns, right: ChosenRuns, *, width_px: int, border:
     border    whether what lies beyond the image border is outside: ``closed`` if it is, ``open`` if not. Under
               ``open`` a nucleus that fills the image has no band; if both do, the union is 0.
 
-    Cheng et al., Boundary IoU, CVPR 2021. Their program is ``closed``, and its width is 2 % of the image diagonal,
+    Cheng et al., Boundary IoU, CVPR 2021. Their program is ``closed``, and its width is 2% of the image diagonal,
     rounded, at least 1.
 
     >>> from nuclei_metrics.instances.runs import instances_from_labels

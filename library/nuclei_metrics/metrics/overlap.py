@@ -266,7 +266,7 @@ def object_f1(units: Units) -> Scores:
     """Object-level F1, 2 tp / (number of G_i + number of S_j), in [0, 1].
 
     A segmented object is a true positive if it covers more than half of the pixels of ``best(S_j)``, strictly as in the
-    code (the paper says "at least 50 %"). This is not the IoU: an S_j that is far too large still counts. A reference
+    code (the paper says "at least 50%"). This is not the IoU: an S_j that is far too large still counts. A reference
     object counts once, even if segmented objects that overlap each other cover it. All others are false positives; a
     reference object that no true positive belongs to is a false negative. Not symmetric in reference and prediction.
 

@@ -33,7 +33,7 @@ OUTSIDE, OF = 25, 1000  # at most this share of the samples lies below an interv
 class _TauDistribution:
     """Kendall's tau-b between the ranking in a sample and the published one, over all samples; NaN if undefined.
 
-    mean, median, low  of the samples in which it is defined; at most 2.5 % of these lie below ``low``
+    mean, median, low  of the samples in which it is defined; at most 2.5% of these lie below ``low``
     defined     share of samples in which it is defined
     same_order  share of samples in which the same teams are ranked and every pair of them stands as published
     """
@@ -70,8 +70,8 @@ class Stability:
 
     samples    how many were drawn; 0 if none could be, then ``reason`` says why and the numbers are NaN
     reason     "no-units", "one-unit" or "not-resampled", or None
-    low, high  rank interval, float64 (T,): the narrowest one with at most 2.5 % of the samples below it and at most
-               2.5 % above, among the samples in which the team is ranked; NaN if there are none. Both ends are
+    low, high  rank interval, float64 (T,): the narrowest one with at most 2.5% of the samples below it and at most
+               2.5% above, among the samples in which the team is ranked; NaN if there are none. Both ends are
                positions that the team has in some sample.
     ranks      positions that occur in any sample, ascending, float64 (P,)
     frequency  share of the samples in which a team has each of them, float64 (T, P)
@@ -234,7 +234,7 @@ def _stand_as(position: Float64, positions: Float64) -> Bool:
 def rank_intervals(ranks: Float64, counts: Int32 | Int64) -> tuple[Float64, Float64]:
     """Find both ends of each team's rank interval, float64 (T,), from how often it has each rank, ascending, (T, P).
 
-    The narrowest interval with at most 2.5 % of the counts below it, and at most 2.5 % above.
+    The narrowest interval with at most 2.5% of the counts below it, and at most 2.5% above.
 
     >>> low, high = rank_intervals(np.array([1.0, 2.0, 3.0]), np.array([[25, 950, 25], [0, 974, 26]]))
     >>> low.tolist(), high.tolist()
@@ -470,7 +470,7 @@ class CommonPairs:
     matched        int64 (T,), reference nuclei that each team matched
     difference     float64 (P, K), measure of the first less that of the second: the mean over the common nuclei of a
                    group, then over the groups that have any. NaN for pairs that are not compared
-    low, high      float64 (P, K), its 95 % interval by Student's distribution over these groups; NaN below 5 groups
+    low, high      float64 (P, K), its 95% interval by Student's distribution over these groups; NaN below 5 groups
     """
 
     first: Int64
