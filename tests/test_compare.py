@@ -633,14 +633,14 @@ def test_two_images_as_a_pair_are_no_labels_and_classes():
     mixed = np.arange(large.size).reshape(large.shape) % 5 + 1
     most_outside = np.where(FOUR > 0, FOUR, 1)
     for second, got in (
-        (large, "has another value for each of the 16 nuclei of the first"),
+        (large, "has a different value for each of the 16 nuclei of the first image"),
         (np.where(large > 0, mixed, 0), "has several values in 16 of 16 nuclei"),
     ):
         assert pair_findings(large, second) == [
-            f"no-class-map {where} 'image': the second of the pair {got}"
+            f"no-class-map {where} 'image': the second image {got}"
             for where in ("reference", "'prediction', image")
         ]
-    assert "most of the second of the pair lies outside the 4 nuclei" in pair_findings(FOUR, most_outside > 0)[0]
+    assert "most of the second image is outside the 4 nuclei" in pair_findings(FOUR, most_outside > 0)[0]
     with pytest.raises(ValueError, match="several images are a list, not a pair"):
         evaluation.compare((FOUR, np.roll(FOUR, 40, axis=1)), (FOUR, FOUR))
 
@@ -797,7 +797,7 @@ def test_classes_of_masks_are_in_their_order_also_where_one_is_empty():
     masks = [MASKS[0], np.zeros_like(MASKS[0]), MASKS[1], MASKS[2]]
     found = evaluation.compare(reference, (masks, ["T", "T", "S", "S"]))
     assert found.value("classification.accuracy.pooled") == 0.666667
-    with pytest.raises(ValueError, match=r"classes of shape \(2,\) for 4 masks; expected one for each"):
+    with pytest.raises(ValueError, match=r"classes of shape \(2,\) for 4 masks; expected one per mask"):
         evaluation.compare(reference, (masks, ["T", "S"]))
 
 
@@ -920,10 +920,10 @@ def test_where_every_class_is_wrong_that_is_said_first_and_pq_is_called_pq_witho
     (FOUR, FOUR, {"workers": -1}, "workers is -1; expected a whole number from 1"),
     ({"a": FOUR}, {"a": FOUR.T}, {}, "case 'a': the reference is"),
     (np.ma.masked_equal(FOUR, 2), FOUR, {}, "labels are masked"),
-    ((FOUR, ["x"]), (FOUR, ["x"]), {}, "classes of shape (1,) for 4 labels; expected one for each label"),
-    ((FOUR, "x"), (FOUR, "x"), {}, "classes of shape () for 4 labels; expected one for each label"),
+    ((FOUR, ["x"]), (FOUR, ["x"]), {}, "classes of shape (1,) for 4 labels; expected one class per label"),
+    ((FOUR, "x"), (FOUR, "x"), {}, "classes of shape () for 4 labels; expected one class per label"),
     ((FOUR, FOUR[:5]), (FOUR, FOUR), {}, "or an image of the same shape"),
-    ((FOUR, ["x", None, "y", "y"]), (FOUR, "x"), {}, "classes are neither all names nor all numbers"),
+    ((FOUR, ["x", None, "y", "y"]), (FOUR, "x"), {}, "classes mix names and numbers"),
     ((FOUR, {"x": 1}), (FOUR, {"x": 1}), {}, "a table of classes has labels as keys, not 'x'"),
     (FOUR, evaluation.instances_from_labels(FOUR), {}, "case 'image', prediction: class ids are from 0 to 0"),
     ([[FOUR, ["a"]]], [FOUR], {}, "labels are for instances_from_labels; labels with classes are a pair"),

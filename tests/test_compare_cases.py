@@ -1041,7 +1041,7 @@ LAYOUTS["classes"] = [
      "--classes Stroma,Immune",
      {"The reference has a fault, or does not fit the options: see the lines above.": 1, "rganiser": 0}),
     *((f"an empty class in the {side}", {**both(TTS), side: tabled("Tumour", "Tumour", "")}, expected, options,
-       {"Or leave classes out: --classes none.": None} if not options else {})
+       {"Or ignore classes: --classes none.": None} if not options else {})
       for side in ("ref", "pred")
       for expected, options in (("1 nucleus has no class in the class table (ids '3')", ""), (1.0, "--classes none"))),
     ("a name twice", both(ALONE), "the classes 'a=b,B' with 'B' twice; expected names, each once", "--classes a=b,B"),

@@ -1,4 +1,4 @@
-"""The audit of a leaderboard: ``rank``, mapped over a product of views that somebody might have chosen.
+"""The audit of a leaderboard: ``rank`` under all combinations of other plausible rules.
 
 A view is a table of scores with rules to rank it. Only rules about overlaps, ignore regions and changed
 predictions need new scores. Matching rules, thresholds and units are further paths of metrics.json from the same run.

@@ -1,8 +1,7 @@
 """``evaluation.compare``: scores of arrays, or of paths, in one line of Python.
 
-Each image is read once, into its nuclei and the class of each as it was given (``Nuclei``). What a side contains
-is then a ``Source``, as that of files is: classes are planned, models are put into parties and rules are created
-by the same functions. Nuclei stay in memory.
+Each image is read once, into nuclei with their given classes (``Nuclei``). Then each side is a ``Source``, as for
+files: the same functions plan classes, group models and create rules. Nuclei stay in memory.
 """
 
 from __future__ import annotations
@@ -68,20 +67,20 @@ def compare(
     """Score predictions against a reference, without a challenge, by the rules of the preset ``recommended``.
 
     reference   labels of an image (H, W), a list of such or (N, H, W), a table of them by the names of the images, or
-                a path. In the place of the labels of an image: a list of masks (H, W) of single nuclei, an array of
-                them, or SAM's list of records
-    prediction  the same; for several models a table of such by the names of the models, or a list of paths
+                a path. Labels of an image can be replaced by a list of masks (H, W) of single nuclei, an array of
+                masks, or SAM's list of records
+    prediction  the same; for several models a table by the names of the models, or a list of paths
 
     Labels are whole numbers of any type, 0 is background. With classes an image is a pair (labels, classes), these
     being a list in ascending order of the labels, a table by label, or an image of the same shape; each is a name, or
     a number from 1. Without classes all nuclei are of one class.
 
-    classes  the classes in order, and how else they are written: "tumour=neoplastic=1,stroma", or a list of such names
+    classes  the classes in order, with other spellings: "tumour=neoplastic=1,stroma", or a list of such names
     groups   the patient of each image; for arrays
-    ignore   labels or classes of the reference that mark what is not annotated, such as [-1, 255]
-    match    how nuclei match: "iou=0.7" (a pair has an IoU above it), "centroid=12", "hausdorff=6" (px), "any_overlap",
+    ignore   labels or classes of unannotated regions in the reference, such as [-1, 255]
+    match    matching rule: "iou=0.7" (a pair has an IoU above it), "centroid=12", "hausdorff=6" (px), "any_overlap",
              "best_iou_centroid_inside"
-    annotators  names of models that are second annotations: shown as the ceiling, neither best nor ranked
+    annotators  names of models that are second annotations: shown as the ceiling, never best or ranked
     families further families of metrics, such as "objects"
 
     Raises ValueError for arrays that cannot be labels and for what fits together with nothing, and EvaluationError for
@@ -102,7 +101,7 @@ def compare(
         again = partial(compare_paths, Path(reference), _paths_in(prediction), **how)
         return replace(again(), draw=partial(_draw_paths, again))
     if isinstance(prediction, PATH_TYPES):
-        raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
+        raise ValueError("the prediction is a path, but the reference is not: both are paths, or both are arrays")
     named_models = _models_by_name(reference, prediction)
     numbers = {int(name) for name in ignored if name.removeprefix("-").isdecimal()}
     sizes_of_models = set().union(*map(_sizes_of, named_models.values()))
@@ -169,7 +168,7 @@ def _draw_paths(again: Callable[..., Comparison]) -> Mapping[str, Mapping[str, S
 
 
 def _draw_arrays(models: Mapping[str, tuple[Result, Any, Mapping[str, Region]]]) -> dict[str, dict[str, Scene]]:
-    """Draw the nuclei of each model: of its result, pairs of instances and regions that are not annotated."""
+    """Draw the nuclei of each model: its result, pairs of instances, and unannotated regions."""
     from evaluation.report.pictures import draw_instances
 
     return {model: draw_instances(*made) for model, made in models.items()}
@@ -200,7 +199,7 @@ def _paths_in(prediction: Any) -> dict[str, Path]:
     """The paths of models by name. Raises ValueError."""
     paths = prediction if isinstance(prediction, list | tuple | Mapping) else [prediction]
     if not all(isinstance(path, PATH_TYPES) for path in (paths.values() if isinstance(paths, Mapping) else paths)):
-        raise ValueError("the reference is a path, the prediction is none: both are paths, or both are arrays")
+        raise ValueError("the reference is a path, but the prediction is not: both are paths, or both are arrays")
     if not paths:
         raise ValueError("nothing to compare: no path in the prediction")
     if not isinstance(paths, Mapping):
@@ -221,7 +220,7 @@ def _models_by_name(reference: Any, prediction: Any) -> dict[str, Any]:
 
 
 def _option_for_numbers(option: str | None, keys: Set[str]) -> str | None:
-    """Classes that are named in order, with their numbers from 1 as other spellings if nuclei have numbers only.
+    """Classes in order, with numbers from 1 as spellings if nuclei only have numbers.
 
     Raises ValueError for classes of nuclei that are not among them.
 
@@ -262,10 +261,10 @@ class Nuclei:
     """The nuclei of an image that was given as arrays.
 
     keys            the class of each nucleus, a name or a number as text; None if no classes are given
-    classes         all classes that were given, also those that no nucleus has
+    classes         all given classes, including classes without nuclei
     runs            its labels, if it was given as labels
-    region          what is not annotated
-    ignored_labels  the labels that mark it
+    region          unannotated region
+    ignored_labels  the labels of this region
     """
 
     instances: Instances
@@ -278,7 +277,7 @@ class Nuclei:
     has_ids: bool = False
 
     def without(self, ignored: Collection[str]) -> Nuclei:
-        """The image without the nuclei of classes that are not scored, whose pixels are not annotated."""
+        """The image without the nuclei of unscored classes; their pixels become unannotated."""
         names = {name.casefold() for name in ignored}
         if names.isdisjoint(map(str.casefold, self.classes)):
             return self
@@ -331,7 +330,7 @@ def _with_regions(images: dict[str, Nuclei], where: str) -> dict[str, Nuclei]:
 
 
 def _source_of(images: Mapping[str, Nuclei]) -> Source:
-    """Describe what a side holds: its classes, names in the order in which they are met, numbers by size."""
+    """Describe the content of a side: its classes, names in order of appearance, numbers by size."""
     keys = distinct_names(key for image in images.values() for key in image.classes)
     classes = sorted(keys, key=lambda key: int(key) if key.isdecimal() else 0)
     cases = {name: SourceCase((), size_yx=image.instances.shape_yx) for name, image in images.items()}
@@ -344,7 +343,7 @@ def _ids_of(plan: ClassNames) -> dict[str, int]:
 
 
 def _array_rules(plan: ClassNames, below: str) -> dict[str, Any]:
-    """Write the rules of a side as if its arrays were files with a class map each."""
+    """Write the rules of a side as if its arrays were files with class maps."""
     rules: dict[str, Any] = {"format": "label_image", "files": f"{below}{{case}}.npy"}
     if len(plan) > 1:
         numbers = {name: number for number, (name, _) in enumerate(plan, start=1)}
@@ -380,10 +379,10 @@ class _SideReader:
     """How the images of a side are read.
 
     where    the side, before the fault
-    sizes    of the images of the other side, as far as they are known: those of masks
-    void     labels that mark what is not annotated
-    shapes   of the images of the reference, by name: those of empty lists of masks
-    backgrounds  labels that are not annotated, too, where they cover more than half of an image
+    sizes    of the images of the other side, if available, for masks
+    void     labels of unannotated regions
+    shapes   of the images of the reference, by name, for empty lists of masks
+    backgrounds  labels that also mark unannotated regions if they cover more than half of an image
     """
 
     where: str
@@ -393,9 +392,9 @@ class _SideReader:
     backgrounds: Collection[int] = ()
 
     def read(self, images: Any) -> dict[str, Nuclei]:
-        """Images as a table; a single one is "image", those of a list or a stack "image_0", "image_1", …
+        """Images as a table; a single image is "image", the images of a list or stack are "image_0", "image_1", …
 
-        Raises ValueError for arrays that are neither labels nor masks.
+        Raises ValueError for arrays other than labels and masks.
         """
         if isinstance(images, list) and not images:
             return {}
@@ -440,7 +439,7 @@ class _SideReader:
                 return Nuclei(labels.instances)
             of_masks = as_array(classes, "classes")
             if isinstance(classes, Mapping) or of_masks.shape != (labels.number,):
-                raise ValueError(f"classes of shape {of_masks.shape} for {labels.number} masks; expected one for each")
+                raise ValueError(f"classes of shape {of_masks.shape} for {labels.number} masks; expected one per mask")
             keys = [_key_of(value) for value in of_masks.tolist()]
             return Nuclei(labels.instances, tuple(keys[n - 1] for n in labels.instances.source_id), tuple(sorted(keys)))
         except ValueError as error:
@@ -449,10 +448,10 @@ class _SideReader:
             raise ValueError(f"{where}: {error}{advice}") from None
 
     def labels(self, labels: Any, classes: Any, where: str) -> Nuclei:
-        """An image of labels; what is not annotated is no nucleus. Raises ValueError, of label 0 too."""
+        """An image of labels; unannotated regions are not nuclei. Raises ValueError, also for label 0."""
         array = as_array(labels, "labels")
         if 0 in self.void:
-            raise ValueError("ignore: 0 is the background of labels; mark what is not annotated with another number")
+            raise ValueError("ignore: 0 is the background of labels; mark unannotated regions with another number")
         void = {*self.void, *(label for label in self.backgrounds if 2 * np.count_nonzero(array == label) > array.size)}
         is_void = np.isin(array, sorted(void))
         whole = whole_labels(np.where(is_void, 0, array) if is_void.any() else array)
@@ -490,12 +489,12 @@ def _keys_of_labels(instances: Instances, labels: Array, classes: Any) -> tuple[
     try:
         values, index = np.unique(array, return_inverse=True)
     except TypeError:  # that cannot be sorted
-        raise ValueError("classes are neither all names nor all numbers") from None
+        raise ValueError("classes mix names and numbers") from None
     is_class = [value not in (0, "") for value in values.tolist()]
     met = [_key_of(value) for value, is_one in zip(values.tolist(), is_class, strict=True) if is_one]
     if array.shape != labels.shape or array.ndim != 2:
         if array.shape != (len(present),):
-            expected = "one for each label in ascending order, a table by label, or an image of the same shape"
+            expected = "one class per label in ascending order, a table by label, or an image of the same shape"
             got = f"classes of shape {array.shape} for {counted(len(present), 'label')}"
             raise ValueError(f"{got}; expected {expected}")
         return [_key_of(value) for value in array.tolist()], met
@@ -509,10 +508,10 @@ def _keys_of_labels(instances: Instances, labels: Array, classes: Any) -> tuple[
 
 
 def _about_class_map(labels: Array, classes: Any, where: str) -> tuple[Finding, ...]:
-    """A warning if the second image of a pair has signs of being labels of another.
+    """A warning if the second image of a pair looks like labels of another image.
 
-    Such signs: each nucleus of the first, whose there are four or more, has a value of its own; most nuclei have
-    several values; or most of the second is outside the nuclei.
+    Signs: every nucleus of the first image (at least four) has a different value; most nuclei have several values; or
+    most of the second image is outside the nuclei.
     """
     class_map = np.zeros(0) if isinstance(classes, Mapping) else as_array(classes, "classes")
     if class_map.ndim != 2 or class_map.shape != labels.shape or class_map.dtype.kind not in "biuf":
@@ -522,11 +521,11 @@ def _about_class_map(labels: Array, classes: Any, where: str) -> tuple[Finding, 
     nuclei, values = np.unique(pairs[0], return_counts=True)
     number, several = counted(len(nuclei), "nucleus", "nuclei"), np.count_nonzero(values > 1)
     if len(nuclei) >= SEVERAL and len(set(pairs[1].tolist())) >= len(nuclei) and not several:
-        got = f"the second of the pair has another value for each of the {number} of the first"
+        got = f"the second image has a different value for each of the {number} of the first image"
     elif 2 * several > len(nuclei):
-        got = f"the second of the pair has several values in {several} of {number}"
+        got = f"the second image has several values in {several} of {number}"
     elif 2 * np.count_nonzero(has_class & ~is_nucleus) > np.count_nonzero(has_class):
-        got = f"most of the second of the pair lies outside the {number} of the first"
+        got = f"most of the second image is outside the {number} of the first"
     else:
         return ()
     return (fault("no-class-map", where, got=got),)
@@ -538,7 +537,7 @@ def _by_number(images: list[Any]) -> dict[str, Any]:
 
 
 def _unstacked(array: Array, sizes: Collection[Size]) -> Any:
-    """Return what an array of three axes holds, by the same signs as in files of arrays.
+    """Return the meaning of an array of three axes, by the same signs as for files of arrays.
 
     ``Masks``, a pair of ids and classes, or a list of labels. Raises ValueError for pictures and volumes.
     """

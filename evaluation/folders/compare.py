@@ -1,7 +1,7 @@
 """``evaluation compare``: scores of folders, files or archives, without a challenge.
 
-``look`` detects formats, cases, sizes and classes. From them a challenge by the preset ``recommended`` and its
-submissions are written, and scored like any others.
+``look`` detects formats, cases, sizes and classes. From them a challenge with the preset ``recommended`` and its
+submissions are written, and scored like any other challenge.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou", "panoptic.pq", "panoptic.binary.pq")
 AGGREGATION = "group_mean"
-NO_PLACE = "its classes, or its points, cannot be compared by the rules of the others"
+NO_PLACE = "its classes, or its points, cannot be compared by the rules of the other models"
 Level = Literal["scores", "cases", "nuclei", "table"]
 _PLACES = {"metrics": "--metrics", "limits": "the images"}  # of tables of challenge.toml
 
@@ -88,15 +88,15 @@ def compare_paths(
 ) -> Comparison:
     """Score predictions against a reference, each a folder, a ZIP or a file.
 
-    classes  the classes and how else they are written, "tumour=neoplastic=1,stroma"; "none": one class; None: those
-             that both sides have
-    explain  add to the notes as what the files were read, and by which sign
-    pictures draw the nuclei of every image for the page, on the tissue where it is beside
-    folder   keeps the challenge that is created, and the predictions next to it; None: nothing is kept
-    ignore   labels or classes of the reference that mark what is not annotated: predictions there do not count
-    leave_out  classes of either side that are no nuclei, such as cells: their content is scored
-    match    how nuclei match, as ``--match``: "iou=0.7", "centroid=12", "hausdorff=6", "any_overlap"
-    annotators  names of predictions that are second annotations: shown as the ceiling, neither best nor ranked
+    classes  the classes with other spellings, "tumour=neoplastic=1,stroma"; "none": one class; None: the classes
+             of both sides
+    explain  add detected formats and their signs to the notes
+    pictures draw the nuclei of every image for the page, on the tissue image if it is next to the files
+    folder   for the created challenge and the predictions; None: not kept
+    ignore   labels or classes of unannotated regions in the reference: predictions there do not count
+    leave_out  classes of either side that are not nuclei, such as cells: their content is scored
+    match    matching rule, as ``--match``: "iou=0.7", "centroid=12", "hausdorff=6", "any_overlap"
+    annotators  names of predictions that are second annotations: shown as the ceiling, never best or ranked
     families further families of metrics, such as "objects"
 
     Raises WrongUsage for what cannot be read or paired, SubmissionRejected or ChallengeBroken for faulty files.
@@ -195,7 +195,7 @@ def _look_at_sides(
 ) -> list[Source]:
     """Look at reference and predictions. The sizes of images on one side show how arrays of the other are.
 
-    named  spellings of the classes that are requested; of none the reference shows which may be in paths
+    named  spellings of the requested classes; without them, the reference shows which may be in paths
     """
 
     def look_at(
@@ -218,9 +218,9 @@ def _sizes_in(side: Source) -> set[tuple[int, int]]:
 
 
 def parties_of(reference: Source, models: Mapping[str, Source], planned: ClassPlan) -> list[Party]:
-    """The models by how each would be compared alone, so that nothing of one depends on the others.
+    """The models by how each would be compared alone, so that models do not affect each other.
 
-    The first party is ranked: outlines go before points, and models with classes before those without.
+    The first party is ranked: outlines before points, and models with classes before models without.
     """
     parties = []
     for is_point in (False, True):
@@ -237,15 +237,15 @@ def parties_of(reference: Source, models: Mapping[str, Source], planned: ClassPl
 
 
 def _about_overlaps(challenge: Challenge, result: Result) -> str:
-    """A note if outlines of the reference lose pixels, since the files of models cannot hold that they overlap."""
+    """A note if outlines of the reference lose pixels, because the files of models cannot contain overlaps."""
     reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
     lost = sum(report.outlines_that_lost_pixels for report in reports)
     whole = sum(len(report.outlines_lost_whole) for report in reports)
     if not lost and not whole:
         return ""
-    outlines = f"{lost:,} of {sum(report.outlines for report in reports):,} lose pixels to others"
+    outlines = f"{lost:,} of {sum(report.outlines for report in reports):,} lose pixels to other nuclei"
     outlines += f", and {whole:,} {'is' if whole == 1 else 'are'} lost whole" * bool(whole)
-    why = "Outlines of the reference overlap, which the files of {names} cannot hold"
+    why = "Outlines of the reference overlap, which the files of {names} cannot contain"
     return f"{why}: {outlines} (overlap = {challenge.reference.overlap})."
 
 
@@ -274,8 +274,8 @@ def _told_without_challenge() -> Iterator[None]:
 
 @contextmanager
 def _told_of(model: str, classes: str | None, real_names: Mapping[str, str]) -> Iterator[None]:
-    """Put the name of a model before the faults of its files ("": there is only one), and what
-    ``--classes``, whose value is ``classes``, can do behind the faults of the classes of nuclei."""
+    """Put the name of a model ("" for a single model) before the faults of its files, and the use of ``--classes``
+    (value ``classes``) after faults of the classes of nuclei."""
     try:
         yield
     except (SubmissionRejected, ChallengeBroken) as error:
@@ -290,10 +290,9 @@ def _told_of(model: str, classes: str | None, real_names: Mapping[str, str]) -> 
 
 
 def _names_of_files(made: challenges.MadeChallenge, model: str) -> dict[str, str]:
-    """What the files of a made challenge are called in messages, and their own names, for those of another suffix.
+    """Names of the files of a created challenge in messages, and their original names, for files with a changed suffix.
 
-    The suffix is that of their content: ``a.png`` that contains a TIFF, or that was written as an array, is
-    another.
+    The suffix fits their content: ``a.png`` is renamed if it contains a TIFF, or was written as an array.
     """
     names = {}
     for name, case in made.cases.items():
@@ -305,7 +304,7 @@ def _names_of_files(made: challenges.MadeChallenge, model: str) -> dict[str, str
 
 
 def _with_real_name(finding: Finding, real_names: Mapping[str, str]) -> Finding:
-    """A finding with the names that the files have where they are."""
+    """A finding with the original names of the files."""
     where = finding.where
     for made, real in real_names.items():
         where = where.replace(made, real) if made in where else where
@@ -344,7 +343,7 @@ def _has_in_it(file: SourceFile, name: str) -> bool:
 
 
 def _about_labels(finding: Finding, *, is_of_reference: bool) -> Finding:
-    """Put what ``--ignore`` can do behind a question about a label of the reference."""
+    """Add the use of ``--ignore`` to a question about a label of the reference."""
     label = finding.data.get({"negative-label": "value", "not-annotated": "label"}.get(finding.code, ""))
     if label is None or finding.wording or not is_of_reference:
         return finding
@@ -352,7 +351,7 @@ def _about_labels(finding: Finding, *, is_of_reference: bool) -> Finding:
 
 
 def _about_um(hint: Finding, side: Source) -> Finding:
-    """Put the command that makes px of um behind a hint that the coordinates of GeoJSON may be um."""
+    """Add the command that converts um to px to a hint that the coordinates of GeoJSON may be um."""
     if hint.wording != "times-as-large" or side.format != "geojson" or side.imports:
         return hint
     factor = f"{hint.data['factor']:g}"
@@ -362,7 +361,7 @@ def _about_um(hint: Finding, side: Source) -> Finding:
 
 def _with_advice(finding: Finding) -> Finding:
     if finding.code == "instance-without-class":
-        return replace(finding, fix=f"{finding.fix} Or leave classes out: --classes none.")
+        return replace(finding, fix=f"{finding.fix} Or ignore classes: --classes none.")
     if finding.code != "unknown-class":
         return finding
     fix = f"{finding.fix} Name all classes in --classes, or take all nuclei as one class: --classes none."
@@ -372,7 +371,7 @@ def _with_advice(finding: Finding) -> Finding:
 def model_names(paths: Sequence[Path]) -> dict[str, Path]:
     """A short name for each prediction: its file or folder name, with the folder around it where two are the same.
 
-    What all names begin with is left out up to its last "_", "-", " " or ".", if letters stand behind it in each.
+    A common beginning of all names is removed up to its last "_", "-", " " or ".", if letters follow in every name.
     """
 
     def without_challenge_words(path: Path) -> str:
@@ -408,12 +407,12 @@ class Comparison:
     """Scores of one or more predictions. In a notebook it shows itself as a table.
 
     results   a ``Result`` for each prediction, by its name
-    notes     what was found and assumed, in words
-    findings  what is worth knowing: files without a partner, classes of one side, ...
-    apart     predictions that cannot be ranked next to the rest
-    scenes    what is drawn of the images of each model on the page, by their names; may be empty
+    notes     findings and assumptions, in words
+    findings  warnings: files without a partner, classes of one side, ...
+    apart     predictions that cannot be ranked with the rest
+    scenes    scenes of the images of each model on the page, by their names; may be empty
     annotators  predictions that are second annotations: their agreement with the reference is the ceiling
-    draw      makes the scenes when they are wanted first, where they are not there
+    draw      creates missing scenes on first use
     """
 
     results: Mapping[str, Result]
@@ -430,7 +429,7 @@ class Comparison:
         return next(iter(self.results.values())).challenge
 
     def value(self, path: str, model: str | None = None) -> float | None:
-        """The number of a metric as it is shown, or at a path of metrics.json, of a model or of the only one."""
+        """The number of a metric as it is shown, or at a path of metrics.json, of a model or of the only model."""
         return self.result_of(model).value(path)
 
     def result_of(self, model: str | None = None) -> Result:
@@ -452,7 +451,7 @@ class Comparison:
 
     @cached_property
     def board(self) -> Board | None:
-        """The predictions ranked by the rules of the first ones; None for one prediction."""
+        """The predictions ranked by the rules of the first party; None for one prediction."""
         challenge, results = self.challenge, self.results
         if len(results) - len(self.annotators) < 2 or challenge.ranking is None:
             return None
@@ -478,7 +477,7 @@ class Comparison:
 
     @cached_property
     def differences(self) -> list[ModelDifference]:
-        """Each model next to the best one in each main score that is shown; empty for one prediction."""
+        """Every model compared with the best model in each main score; empty for one prediction."""
         models = {model: result for model, result in self.results.items() if model not in self.annotators}
         return differences_of(models, [row.path for row in self.rows()])
 
@@ -489,7 +488,7 @@ class Comparison:
 
     @property
     def about_classes(self) -> list[str]:
-        """The lines about classes that differ, which are said first on every screen."""
+        """The lines about different classes, which are first on every screen."""
         return render_findings(finding for finding in self.findings if finding.code == "classes-differ")
 
     @property
@@ -524,7 +523,7 @@ class Comparison:
     def show(self, image: str | None = None, *, height: int = 640) -> ShownPage:
         """Show the nuclei in a notebook, in the viewer of the page. Needs the extra ``report``.
 
-        image   by its name; None: the one with the worst score
+        image   by its name; None: the image with the worst score
         height  of the viewer, px
         """
         from evaluation.report.notebook import ShownPage
@@ -581,7 +580,7 @@ class Comparison:
         )
 
     def page(self, *, ranking: bool = False) -> Page:
-        """The page that ``report`` writes; with the ranking of several models, if it is wanted."""
+        """The page of ``report``; optionally with the ranking of several models."""
         from evaluation.report.submission import comparison_page
 
         differences = differences_table(self.differences, self.unit) if self.differences else None
@@ -628,8 +627,8 @@ class Comparison:
     def write(self, folder: Path | str, *, ranking: bool = False) -> None:
         """Write metrics.json, details.json and objects.csv of each model, and images.csv with the scores of each image.
 
-        Of several models the files are in ``results/<name>/``, with differences.csv, and with the leaderboard if it is
-        wanted.
+        For several models the files are in ``results/<name>/``, with differences.csv, and optionally with the
+        leaderboard.
         """
         from evaluation.board.board import write_board
 
@@ -647,7 +646,7 @@ class Comparison:
     def images_csv(self) -> str:
         """A row for each model and image: its patient, and the scores that are shown as they enter the mean.
 
-        So an image with nuclei for which nothing is predicted has the worst value; "" where one is undefined.
+        So an image with nuclei but no predictions has the worst value; "" if a value is undefined.
         """
         paths = [row.path for row in self.rows()]
         rows: list[list[object]] = []
@@ -669,7 +668,7 @@ def comparison_of(
 ) -> Comparison:
     """The results of models, and their ranking if there are several, by the rules of the first party.
 
-    Models of other parties that cannot be compared in all of its columns have no place in it.
+    Models of other parties are excluded if they cannot be compared in all of its columns.
     """
     apart = tuple(model for other in parties[1:] if not parties[0].ranks(other) for model in other.models)
     reported = [*findings, *(_of_model(one, model, results) for model in results for one in results[model].findings)]
@@ -699,7 +698,7 @@ def _of_model(finding: Finding, model: str, models: Mapping[str, Result]) -> Fin
 
 
 def _values_at(result: Result, paths: Sequence[str]) -> tuple[float | None, ...]:
-    """The values at paths of metrics.json; None where a result has no such number."""
+    """The values at paths of metrics.json; None for missing numbers."""
 
     def value(path: str) -> float | None:
         try:
@@ -716,7 +715,7 @@ def _for_files(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _place_in_folders(where: str) -> str:
-    """Return a place of a made challenge as its user knows it.
+    """Return a place in a created challenge with the names of the user.
 
     >>> _place_in_folders("challenge.toml: metrics.families"), _place_in_folders("cases.csv, line 2")
     ('--metrics', 'the images of the reference, line 2')

@@ -692,7 +692,7 @@ class _Discovered(Mapping[Any, int]):
 
 
 def met_classes(rules: FormatRules, names: list[str]) -> ClassTable:
-    """Create a table that knows every class: a new one is added when it is met, one without a name as "nucleus"."""
+    """Create a table that accepts every class: new classes are added, unnamed classes as "nucleus"."""
     met = _Discovered(names)
     return ClassTable((), met, met, frozenset(name.casefold() for name in rules.skip_classes))
 

@@ -526,7 +526,7 @@ def _common_start(names: list[str]) -> str:
 
 
 def _own_part(names: list[str]) -> Callable[[str], str]:
-    """Cut from a name what all names begin and end with; numbers are never cut."""
+    """Remove the common prefix and suffix of all names from a name; numbers are never cut."""
     folded = [composed(name).casefold() for name in names]
     if len(folded) < 2:
         return lambda name: ""

@@ -1,4 +1,4 @@
-"""Tasks that an executor from outside works on: of Dask, or any other of Python. Nothing is known of its workers."""
+"""Tasks on an external executor: of Dask, or any executor of Python. Its workers are unknown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLUSTER_TASKS = 8  # at least, where a cluster has not started its workers yet
 
 
 class ExecutorPool(Pool):
-    """The workers behind an executor. Raises WorkersLost if they are gone, or run another program."""
+    """The workers behind an executor. Raises WorkersLost if they are lost, or run another program."""
 
     name = "a worker"
 
@@ -75,7 +75,7 @@ class ExecutorPool(Pool):
 def _run_packed(version: str, packed: bytes, beside: int) -> Any:
     """Run the tasks that a worker was sent, with the program that sent them: another may give other numbers.
 
-    beside   tasks that are worked on at once; on this machine at most as many as it has processors
+    beside   number of parallel tasks; on this machine at most the number of processors
     """
     from evaluation.files.decoding.guard import of_thread
 
@@ -101,7 +101,7 @@ def _paths_of(task: Sequence[Any]) -> list[Path]:
 
 
 def _worker_was_lost() -> tuple[type[Exception], ...]:
-    """What executors raise for a task whose worker was lost. Dask and Ray have given it to several workers by then."""
+    """Errors of executors for the task of a lost worker. Dask and Ray have already tried several workers."""
     distributed, ray = sys.modules.get("distributed"), sys.modules.get("ray")
     of_dask = () if distributed is None else (distributed.KilledWorker,)
     of_ray = () if ray is None else (ray.exceptions.WorkerCrashedError,)
@@ -167,7 +167,7 @@ def _scheduler_lost(address: str) -> Finding:
 
 @contextmanager
 def connect(address: str | None, say: Callable[[str], None] = print) -> Iterator[Executor | None]:
-    """An executor of the cluster whose scheduler is at an address, such as ``tcp://login1:8786``; None without one.
+    """An executor of a cluster by the address of its scheduler, such as ``tcp://login1:8786``; None without an address.
 
     say  is called with a line every 20 s while the cluster has no workers
 
@@ -200,7 +200,7 @@ def connect(address: str | None, say: Callable[[str], None] = print) -> Iterator
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Silence the log of cluster libraries, which print tracebacks where a connection ends; we report it in words."""
+    """Silence the log of cluster libraries, which print tracebacks when a connection ends; we report it in words."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

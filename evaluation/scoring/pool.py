@@ -1,8 +1,8 @@
 """Who works on tasks: worker processes of this machine. Tasks that other executors work on: executors.py.
 
-Where this process can be copied (Linux, one thread), workers are copies of it: they start in milliseconds, have the
-tasks that wait already, and end with it. Elsewhere they are fresh processes of Python, which import what they need and
-are sent everything. Tasks and answers go through a pipe for each worker; a worker that is lost closes its pipe.
+If this process can be forked (Linux, one thread), workers are forks: they start in milliseconds, already have the
+waiting tasks, and end with it. Otherwise they are new Python processes, which import their modules and receive all
+data. Every worker has a pipe for tasks and answers; a lost worker closes its pipe.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class Answer:
 class Pool(ABC):
     """Workers that tasks are handed to. Answers come as they are ready.
 
-    width          tasks that are worked on at once
-    tries_again    a task whose worker was lost, or had no memory left, is worked on once more, when all others are done
-                   and nothing runs next to it: another may have been the cause; a task whose file needs more memory
-                   than there is next to the rest always is
-    bytes_each     the memory that a worker has for a case; a task that needs more also has to wait for all others
+    width          number of parallel tasks
+    tries_again    a task of a lost worker, or of a worker without memory, runs again alone after all other tasks,
+                   because
+    another task may have been the cause; a task with a file that needs more than the free memory always does
+    bytes_each     memory of a worker for a case; a task that needs more also waits for all other tasks
     """
 
     def __init__(self, width: int, *, tries_again: bool, bytes_each: int = UNLIMITED) -> None:
@@ -96,7 +96,7 @@ class Pool(ABC):
         return number
 
     def answers(self) -> list[Answer]:
-        """The answers that have arrived; empty if none came within some time."""
+        """New answers; empty after a timeout."""
         if self.postponed and len(self.postponed) == len(self.tasks):
             self.alone = self.postponed.popleft()
             self.send(self.alone)
@@ -145,7 +145,7 @@ class Pool(ABC):
 
     @abstractmethod
     def received(self) -> list[Answer]:
-        """Answers that arrived since the last call; may be none after ``WATCH_SECONDS``."""
+        """Answers that arrived since the last call; empty after ``WATCH_SECONDS``."""
 
     @abstractmethod
     def close(self) -> None:
@@ -189,10 +189,10 @@ def is_faster_shared(seconds: float, tasks: int, workers: int) -> bool:
 
 
 class ProcessPool(Pool):
-    """Worker processes of this machine, which start when answers are waited for. A lost one is not replaced.
+    """Worker processes of this machine, which start when answers are waited for. A lost worker is not replaced.
 
-    main_begins    whether the main process works alone until it is known that workers are faster
-    memory_bytes   that all of them may take together
+    main_begins    whether the main process works alone until workers are known to be faster
+    memory_bytes   limit for all workers together
     """
 
     def __init__(
@@ -348,7 +348,7 @@ def _start_fresh(workers: int, pipe: Connection) -> tuple[Callable[[], object], 
 
 
 def _work_fresh(pipe: Connection, main: int, threads: int) -> None:
-    """What a fresh process does. What decodes for it is forked before it reads any of the reference."""
+    """Main function of a new process. Its decoder launcher is forked before it reads the reference."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(threads)
     from evaluation.files.decoding.guard import prepare
@@ -368,7 +368,7 @@ def _end_worker(worker: _Worker) -> None:
 
 
 def _begin_work(mask: set[int]) -> None:
-    """Set the signal handlers of a worker, and let the kernel kill it before its main process where memory runs out."""
+    """Set the signal handlers of a worker, and let the kernel kill it before its main process if memory runs out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the main process ends this one
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     restore_signals(mask)
@@ -376,7 +376,7 @@ def _begin_work(mask: set[int]) -> None:
 
 
 def work(pipe: Connection, tasks: Mapping[int, Task]) -> None:
-    """Work on tasks until the process is killed. ``tasks``: those that the worker knows already, by their numbers."""
+    """Work on tasks until the process is killed. ``tasks``: known tasks of the worker, by number."""
     from evaluation.files.decoding.guard import of_thread
 
     while True:

@@ -16,8 +16,8 @@
 
 From files of the platform only ``path_points`` or ``point``, ``name`` and ``probability`` are read; ``z`` is optional.
 The schemas are those of grand-challenge.org (grandchallenge/components/schemas.py), which allow no further keys.
-``class_probabilities``, an object with a number for each class by its name, is read all the same: from uploads, and
-from outputs of another kind.
+``class_probabilities``, an object with a number for each class by its name, is read nevertheless: uploads and other
+kinds of outputs can contain it.
 
 HoVer-Net (``infer/base.py`` in https://github.com/vqdang/hover_net) and CellViT (``inference.py`` in
 https://github.com/TIO-IKIM/CellViT-Inference; ``cell_detection.json`` has no contours) take contours from

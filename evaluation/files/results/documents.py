@@ -710,7 +710,7 @@ class ReferenceFile(_Open):
 
 
 class StudyFile(_Open):
-    """What audit.json and sensitivity.json begin with; only the page of each reads more of them."""
+    """Common beginning of audit.json and sensitivity.json; only their pages read the rest."""
 
     challenge: _ChallengeIdentity | None
     software: dict[str, str]
