@@ -402,7 +402,7 @@ MORE_OF_THREADS: dict[str, tuple[float | str, str]] = {
     "neg16": ("16 bits with a sign overflowed", ""),
     "cellvit_fold": ("[pickle]", ""),
     "counts_table": ("numbers of nuclei only", ""),
-    "mixed_formats": ("files of two formats: geojson, and 'cell01.tif' of another one", ""),
+    "mixed_formats": ("files of two formats: geojson, and 'cell01.tif' of another format", ""),
     "hovernet_patch4": ("Compare its channel 3", ""),
     **dict.fromkeys(("bilinear_pred", "jpeg_mask_png"), ("edges, as resizing and JPEG leave them", "")),
     "mesmer_nhw2": ("Compare one channel, such as channel", ""),
@@ -563,7 +563,7 @@ LAYOUTS: dict[str, list[tuple]] = {
            {"2 images as label_image, no classes": None})
           for names in ("mouse_liver mouse_lung", "a_one b_two", "a_gt b_pred", "a a_b")),
         ("two annotators", ref({f"{who}/labels/{n}.tif": as_is for who in ("Miller", "Smith") for n in "ab"}, "a", "b"),
-         "Files of one name lie in several folders: name one of them, such as 'Miller'"),
+         "Files with the same name are in several folders: pass one folder, such as 'Miller'"),
         # A fault names the file that lies there: two suffixes are written as arrays, a TIFF is one by its content.
         *(
             (f"a fault in {name}", {
@@ -1030,7 +1030,7 @@ LAYOUTS["classes"] = [
     }, 1.0, "", {
         f"[file-not-read] 'ref', 'a.csv', line 4: {NO_TABLE} the id '1' again, with another class": 1,
         "No class table of this side is used; correct it if its classes are to count.": 1,
-        "One class: the reference tells no classes.": 1,
+        "One class: the reference has no classes.": 1,
     }),
     *((f"tables of something else {options}", {
         "ref": {"a.tif": R, "b.tif": R}, "pred": {"a.tif": R, "b.tif": R, "a.csv": rows, "b.csv": rows},
@@ -1091,9 +1091,9 @@ LAYOUTS["a file for each class"] = [
       for form in FORMS_OF_CLASSES for more in ("", "--save-challenge kept")),
     *((f"{form} as one class", of_classes(form), 0.8, "--classes none", {"share": 0}) for form in FORMS_OF_CLASSES),
     *((f"{form} beside a reference without classes", {**of_classes(form), "ref": whole(R)["pred"]}, 0.8, "",
-       {"the prediction tells classes, this side does not": 1}) for form in FORMS_OF_CLASSES[:4]),
+       {"the prediction has classes, the reference does not": 1}) for form in FORMS_OF_CLASSES[:4]),
     *((f"{form} beside a prediction without classes", {**of_classes(form), **whole(P)}, 0.8, "",
-       {"the reference tells classes, this side does not": 1}) for form in FORMS_OF_CLASSES[:4]),
+       {"the reference has classes, the prediction does not": 1}) for form in FORMS_OF_CLASSES[:4]),
     ("other words, by their pixels", of_classes("{image}/{name}.tif", ("positive", "negative"), enlarged), WITH_CLASSES,
      "", {f"If 'a/negative.tif' {ASSUMED}'a-negative'": 1}),
     ("named otherwise", of_classes("{image}-{name}.tif"), 5 / 6, "", {"4 images as label_image, no": 2}),

@@ -345,9 +345,7 @@ def _show_audit(audit: Audit, output: Path, *, report: bool) -> None:
 @click.option("--creator", "creators", multiple=True, required=True, help="Creator, 'Family name, Given name'.")
 @click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="Day of publication. [default: today]")
 @click.option("--image", default="", metavar="DIGEST", help="Digest of the container image that computed the scores.")
-@click.option(
-    "--private", is_flag=True, help="Include reference, details.json and objects.csv; not for publication."
-)
+@click.option("--private", is_flag=True, help="Include reference, details.json and objects.csv; not for publication.")
 def archive(challenge: Path, results: Path, output: Path, date: datetime | None, **about: Any) -> None:
     """Write one ZIP of a challenge: rules, results, ranking, versions, lock, checksums, metadata.
 

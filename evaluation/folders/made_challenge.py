@@ -50,7 +50,7 @@ MOST_NAMES = 1000  # of images whose tiles are looked for
 class _MatchChoice:
     """A matching rule by the word that ``compare --match`` has for it: "iou=0.7", "centroid=12", "any_overlap".
 
-    key    of the number behind the word, "": it takes no number; number None: the one of the preset, if there is one
+    key    of the number after the word, "": no number; number None: the number of the preset, if any
     words  the rule in a sentence that begins with "nuclei"
     """
 
@@ -77,7 +77,7 @@ MATCHES: Mapping[str, _MatchChoice] = {
         "hausdorff_closest_first", "radius_px", "with a Hausdorff distance up to {:g} px match, the closest first"
     ),
     "any_overlap": _MatchChoice(
-        "best_iou_any_overlap", "", "that share a pixel match, each with the one of the highest IoU"
+        "best_iou_any_overlap", "", "match the prediction of the highest IoU, from one shared pixel on"
     ),
     "best_iou_centroid_inside": _MatchChoice(
         "best_iou_centroid_inside", "", "match the prediction of the highest IoU if its centroid is inside"
@@ -169,10 +169,10 @@ def table_text(rows: Iterable[Sequence[object]]) -> str:
 class ClassPlan:
     """The classes that are scored, decided by the reference or by ``--classes``, never by the number of models.
 
-    classes      those of the reference, then those that only predictions name (``foreign``)
-    one_class    how nuclei are taken as one class, whatever the files say
-    without      models whose classes cannot be compared: their nuclei are taken as one class, those of others are not
-    findings     what is worth knowing about classes that only one side has
+    classes      classes of the reference, then classes of predictions only (``foreign``)
+    one_class    how nuclei are combined into one class, whatever the files
+    without      models without comparable classes: only their nuclei are combined into one class
+    findings     warnings about classes of one side
     """
 
     classes: ClassNames
@@ -207,7 +207,7 @@ def plan_classes(
         model: [name for name in side.classes if name.casefold() not in ignored] for model, side in models.items()
     }
     if not reference_names:
-        got = "the prediction tells classes, this side does not"
+        got = "the prediction has classes, the reference does not"
         says = [fault("classes-differ", "the reference", wording="left-out", got=got, advice="")]
         named = {name.casefold() for names in names_of_models.values() for name in names} - NO_CLASSES
         return ClassPlan(one, one, findings=tuple(says if named else []))
@@ -235,16 +235,16 @@ def plan_classes(
 def _why_one_class(model: str, known: Sequence[str], own: Sequence[str], *, has_place: bool) -> Finding | None:
     """Return why the nuclei of a model are taken as one class; nothing if the names are no classes.
 
-    has_place  it is ranked with the rest, since none is compared by classes
+    has_place  it is ranked with the rest, because classes are not compared
     """
     if len(known) == 1 and NO_CLASSES.issuperset(name.casefold() for name in (*known, *own)):
         return None
     where, advice = f"prediction {quote(model)}", ""
-    got = "the reference tells classes, this side does not"
+    got = "the reference has classes, the prediction does not"
     if own:
         example = ",".join(f"{a}={b}" for a, b in zip(known, own, strict=False))
-        got = f"its classes are {listed(own, last='and')}, those of the reference {listed(known, last='and')}"
-        advice = f" Say which are the same, for example: --classes '{example}'."
+        got = f"its classes are {listed(own, last='and')}, the classes of the reference are {listed(known, last='and')}"
+        advice = f" Map equal classes, for example: --classes '{example}'."
     is_ranked = has_place or len(known) == 1
     return fault("classes-differ", where, wording="left-out" if is_ranked else "one-class", got=got, advice=advice)
 
@@ -285,7 +285,7 @@ def _is_nameless(plan: ClassNames) -> bool:
 def needs_classes(side: Source, plan: ClassNames, ignored: Collection[str] = ()) -> bool:
     """Return whether the class maps or tables of a side are to be read.
 
-    If all nuclei are of one class they are still needed for those that are not scored, such as ambiguous ones.
+    Even with one class they are needed for unscored classes, such as ambiguous nuclei.
     """
     file = side.class_file
     is_table = file is not None and file.class_key == "class_table"
@@ -293,14 +293,14 @@ def needs_classes(side: Source, plan: ClassNames, ignored: Collection[str] = ())
 
 
 def _named_class(name: str) -> tuple[str, list[str]]:
-    """A class with a name that challenge.toml may have, and its own spelling."""
+    """A class with a valid name for challenge.toml, and its original spelling."""
     plain = re.sub(r"[^A-Za-z0-9 _+-]", "_", name)[:64]
     plain = plain if re.match("[A-Za-z0-9]", plain) else f"class {plain}"[:64]
     return plain, [] if plain == name else [name]
 
 
 def spellings_of(option: str | None) -> list[str]:
-    """List all spellings of the classes in the option ``--classes``; none if it names no class."""
+    """List all spellings of the classes in the option ``--classes``; empty if it names no class."""
     plan = [] if option is None or is_none(option) else parsed_classes(option)
     return [word for name, aliases in plan for word in (name, *aliases)]
 
@@ -325,7 +325,7 @@ def parsed_classes(option: str) -> ClassNames:
 
 
 def keys_of_side(side: Source, plan: ClassNames, files: str, ignore: Sequence[str] = ()) -> dict[str, Any]:
-    """Create the rules of a side whose files are at ``files``, with the numbers of its classes if it has some.
+    """Create the rules of a side with files at ``files``, with the numbers of its classes, if any.
 
     ignore  names of classes that are not scored
     """
@@ -378,9 +378,9 @@ def parsed_match(text: str) -> _MatchChoice:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a comparison shows: how nuclei match (None: by the preset); further families of metrics.
+    """Options of a comparison: matching rule (None: of the preset); further families of metrics.
 
-    as_one  nuclei are of one class, whatever the files say
+    as_one  nuclei have one class, whatever the files
     """
 
     match: _MatchChoice | None = None
@@ -389,7 +389,7 @@ class Wanted:
     as_one: bool = False
 
     def match_of(self, *, points: bool) -> _MatchChoice:
-        """How nuclei match: points by their distance, whatever is wanted for outlines."""
+        """The matching rule; points always match by distance."""
         choice = self.match or MATCHES["centroid" if points else "iou"]
         return choice if not points or choice.rule == MATCHES["centroid"].rule else MATCHES["centroid"]
 
@@ -409,7 +409,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Party:
-    """Models that are compared by the same rules, and their classes, of which some are ``foreign`` to the reference."""
+    """Models with the same rules, and their classes; ``foreign`` classes are not in the reference."""
 
     models: Mapping[str, Source]
     plan: ClassNames
@@ -422,7 +422,7 @@ class Party:
         return _is_nameless(self.plan) and not NO_CLASSES.issuperset(name.casefold() for name in self.plan[0][1])
 
     def ranks(self, other: Party) -> bool:
-        """Return whether models of another party can have a place among these: classes have no part in the ranking."""
+        """Return whether models of another party can be ranked with these: the ranking does not use classes."""
         return self.are_points == other.are_points and len(self.plan) - len(self.foreign) <= 1
 
 
@@ -453,7 +453,7 @@ def free_name(name: str, taken: set[str]) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PairedCase:
-    """An image of the reference, by its name there, with what each model that has it predicts, and its size, px."""
+    """An image of the reference, by its name there, with the predictions of the models, and its size, px."""
 
     name: str
     reference: SourceCase
@@ -461,14 +461,14 @@ class _PairedCase:
     size_yx: Size
 
     def misfits(self) -> dict[str, Size]:
-        """The sizes of predictions that have another."""
+        """The sizes of predictions that differ."""
         sizes = {model: case.size_yx for model, case in self.predictions.items()}
         return {model: size for model, size in sizes.items() if size is not None and size != self.size_yx}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MadeChallenge:
-    """A challenge in a folder, the resolved rules for each model, and what was found and assumed, in words.
+    """A challenge in a folder, the resolved rules for each model, and findings and assumptions, in words.
 
     cases  by their names in the challenge
     """
@@ -481,7 +481,7 @@ class MadeChallenge:
 
 
 def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted, scratch: Path) -> MadeChallenge:
-    """Write a challenge of what was found, with ``submissions/<model>``. Raises WrongUsage.
+    """Write a challenge from the detected files, with ``submissions/<model>``. Raises WrongUsage.
 
     scratch  where files are linked, otherwise they are copied; it is used instead if sizes differ
     """
@@ -519,7 +519,7 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
     rows: list[list[object]] = [["case", "group", "height", "width", *(["index"] if indices else [])]]
     rows += [[case, groups[case], *one.size_yx, *indices.get(case, [])] for case, one in cases.items()]
     heading = [
-        "Made by 'evaluation compare' of what it found; the rules that are not written here are those of the preset.",
+        "Written by 'evaluation compare' from the detected files; all other rules come from the preset.",
         "The files of the reference were copied and renamed.",
     ]
     write_atomically(folder / CHALLENGE_FILE, challenge_text(heading, next(iter(rules.values()))))
@@ -528,11 +528,11 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
     for model, side in models.items():
         notes += [f"Prediction {side.words()}", *side.notes, *_pairing_words(pairings[model])]
     if len(plan) == 1 and not reference.classes:
-        notes.append("One class: the reference tells no classes.")
+        notes.append("One class: the reference has no classes.")
     notes.append(_rules_in_a_sentence(reference, models, groups, wanted) + _overlap_words(rules))
     if ignored:
         named = listed(ignored, 20, last="and")
-        notes.append(f"Not scored: what lies where the reference says {named} (--ignore).")
+        notes.append(f"Not scored: regions that the reference marks as {named} (--ignore).")
     if backgrounds:
         notes.append(f"The label {listed(backgrounds, last='and')} of predictions is their background (--ignore).")
     resolved = {model: resolve_preset(dict(document)) for model, document in rules.items()}
@@ -561,7 +561,7 @@ def faults_of_sizes(made: MadeChallenge) -> list[Finding]:
 def document_of(
     reference: Source, party: Party, of_reference: Mapping[str, Any], of_submission: Mapping[str, Any], wanted: Wanted
 ) -> dict[str, Any]:
-    """The tables of challenge.toml: the preset, what differs from it, and the rule for overlapping nuclei."""
+    """The tables of challenge.toml: the preset, changes to it, and the rule for overlapping nuclei."""
     points = party.are_points
     ignore: dict[str, Any] = {} if has_ignored(reference) or points else {"ignore": {"classes": []}}
     if wanted.ignore:
@@ -634,7 +634,7 @@ def _overlap_words(rules: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _several_of_each(side: Source) -> str | None:
-    """Return what to do about files of one name in several folders, such as those of two annotators."""
+    """Return advice about files with the same name in several folders, such as two annotators."""
     names = [file.name for file in side.files()]
     stems = [sides.bare_parts(name)[-1] for name in names]
     number_of = Counter(stems)
@@ -643,11 +643,11 @@ def _several_of_each(side: Source) -> str | None:
         return None
     folders = list(dict.fromkeys(name.split("/")[0] for name in names))
     folder = next(filter(sides.OF_OBJECTS.search, folders), twice.split("/")[0])
-    return f"Files of one name lie in several folders: name one of them, such as {quote(folder)}."
+    return f"Files with the same name are in several folders: pass one folder, such as {quote(folder)}."
 
 
 def _several_for_image(names: Sequence[str], others: Sequence[str]) -> str | None:
-    """Return what to do where one side has several files for each image of the other: two kinds of labels, or tiles.
+    """Return advice if one side has several files per image of the other: two kinds of labels, or tiles.
 
     >>> _several_for_image(["a1_nuclear", "a1_cell", "a2_nuclear", "a2_cell"], ["a1", "a2"])
     "There are two label images for one image, 'a1_nuclear' and 'a1_cell': name the files of one kind."
@@ -655,7 +655,7 @@ def _several_for_image(names: Sequence[str], others: Sequence[str]) -> str | Non
     "'a_0_0' and 'a_0_64' may be tiles of 'a': put them together, or cut the other side alike."
     """
     if names and all(map(OF_LABEL_STUDIO.match, names)):
-        return "These names of Label Studio do not tell the image: export COCO, or rename the files."
+        return "These names of Label Studio do not contain the image: export COCO, or rename the files."
     for whole in others[:MOST_NAMES]:
         behind = (name for name in names[:MOST_NAMES] if name.startswith(whole) and OF_TILE.fullmatch(name, len(whole)))
         if len(some := [*islice(behind, 2)]) == 2:
@@ -690,7 +690,7 @@ def _pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
     fix = _several_of_each(reference) or _several_of_each(prediction)
     fix = fix or _several_for_image(others, own) or _several_for_image(own, others)
     if are_ids:
-        fix = "These are ids of images, whose names are in the data set of COCO: compare with that."
+        fix = "These are image ids. Compare with the COCO data set, which contains the names."
     where = f"prediction {quote(model)}"
     raise WrongUsage(
         fault("nothing-to-compare", where, wording="nothing-paired", fix=fix, reference=own, prediction=others)
@@ -698,10 +698,10 @@ def _pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
 
 
 def _check_formats(side: Source, lacking: Sequence[str]) -> None:
-    """Refuse a side whose files of images that lack on it are there in another format. Raises WrongUsage."""
+    """Refuse a side with the missing images in another format. Raises WrongUsage."""
     name = next((side.others[name] for name in lacking if name in side.others), None)
     if name is not None:
-        got = f"files of two formats: {side.format}, and {quote(name)} of another one"
+        got = f"files of two formats: {side.format}, and {quote(name)} of another format"
         fix = "Convert one of them ('evaluation convert'), or name the files of one format."
         raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got, fix=fix))
 
@@ -711,7 +711,7 @@ def _check_stacks(reference: Source, models: Mapping[str, Source]) -> None:
     for side in models.values():
         of_stack, other = (side, reference) if side.is_stack else (reference, side)
         if of_stack.is_stack and set(of_stack.cases) != set(other.cases):
-            got = f"an array of {counted(len(of_stack.cases), 'image')} without names, where the other side has "
+            got = f"an array of {counted(len(of_stack.cases), 'image')} without names, but the other side has "
             names = "as many" if len(of_stack.cases) == len(other.cases) else f"{len(other.cases)}"
             got += f"{names}, such as {quote(next(iter(other.cases)))}"
             raise WrongUsage(fault("nothing-to-compare", quote(str(of_stack.path), 200), got=got, wording="nameless"))
@@ -741,10 +741,9 @@ def unpaired(pairing: Pairing, model: str) -> list[Finding]:
 def _paired_cases(
     reference: Source, models: Mapping[str, Source], pairings: Mapping[str, Pairing]
 ) -> tuple[dict[str, _PairedCase], list[Finding]]:
-    """The cases by their names in the challenge, and what is worth knowing of their sizes. Raises WrongUsage.
+    """The cases by their names in the challenge, and warnings about their sizes. Raises WrongUsage.
 
-    The size is that of the reference, otherwise of the first model that shows it, otherwise an image ends with
-    its last nucleus.
+    The size comes from the reference, otherwise from the first model with a size, otherwise from the outermost nucleus.
     """
     cases: dict[str, _PairedCase] = {}
     taken: set[str] = set()
@@ -765,7 +764,7 @@ def _paired_cases(
         if side.format in OF_SIZE:
             units, or_else = OF_SIZE[side.format]
             lacking, where = f"the size of {quote(first)}", quote(str(side.path), 200)
-            fix = "Put the images beside the files, with the same names." + or_else
+            fix = "Put the images next to the files, with the same names." + or_else
             raise WrongUsage(
                 fault("nothing-to-compare", where, wording="no-scale", units=units, lacking=lacking, fix=fix)
             )
@@ -814,7 +813,7 @@ def _stage(
     """Put the files of a side below a folder, named like their cases; gives the keys of their rules.
 
     cases   the name of each case on this side, by its name in the challenge
-    ignore  names of classes that are not scored; numbers that are none are labels
+    ignore  names of unscored classes; other numbers are labels
     """
     prefix = "reference/" if below == "reference" else ""
     keys = keys_of_side(side, plan, f"{prefix}{{case}}{side.suffix}", ignore)
@@ -856,7 +855,7 @@ def _planned_name(plan: ClassNames, spelling: str) -> str:
 
 
 def _with_joined_classes(side: Source, plan: ClassNames, workspace: Path, *, is_wanted: bool) -> Source:
-    """A side whose files of one class and image are joined, where several of its classes are compared as one.
+    """A side with joined files per class and image, if several of its classes are compared as one.
 
     Raises WrongUsage for files that cannot be joined, and if nobody wants it and the names are no words for nuclei.
     """
@@ -869,7 +868,7 @@ def _with_joined_classes(side: Source, plan: ClassNames, workspace: Path, *, is_
     if not is_wanted and not all(map(OF_NUCLEI.search, of_class)):
         got = "a file for each class, but the classes are not on both sides"
         fix = f"If {two} are two label images for one image, name the files of one kind."
-        fix += " If they are classes, take them as one: --classes none." * (side.format == "label_image")
+        fix += " If they are classes, combine them: --classes none." * (side.format == "label_image")
     elif (joined := join_classes(side, of_class, workspace)) is not None:
         return joined
     raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got, fix=fix))
