@@ -315,7 +315,7 @@ def test_jobs_for_a_challenge_without_a_socket_are_the_organisers_mistake(tmp_pa
 @pytest.mark.parametrize("socket", [None, "nuclei"])
 def test_an_empty_zip_is_empty_although_the_platform_writes_a_list_beside_it(tmp_path, socket):
     write_inputs(tmp_path, "predictions-zip-file")
-    assert lines(find(tmp_path, make_challenge(socket=socket)))[0].startswith("[empty-submission] submission: no file")
+    assert lines(find(tmp_path, make_challenge(socket=socket)))[0].startswith("[empty-submission] submission: empty")
     (tmp_path / "z.txt").write_text("")
     (told,) = lines(find(tmp_path, make_challenge(socket=socket)))
     assert told.startswith("[no-case-found] submission: no prediction among 1 file ('z.txt'); ")

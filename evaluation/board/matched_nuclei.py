@@ -101,7 +101,7 @@ def _read_matched(
 ) -> tuple[Int64, Float64]:
     """Read the matched rows of a team: the index of each nucleus, int64 (M,), and area, IoU and measures, (2 + K, M).
 
-    Nuclei that are new get the next index. Raises InputFault, OSError.
+    New nuclei get the next index. Raises InputFault, OSError.
     """
     if path is None or not path.is_file():
         raise refused("not-metrics", "'objects.csv'", got="not there")

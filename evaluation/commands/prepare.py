@@ -103,7 +103,7 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
 
 @click.command()
 @options.RulesFolder
-@options.output_option("New folder for what participants get.", required=True)
+@options.output_option("New folder for the files of participants.", required=True)
 @click.option("--source", default="", help="Package for pipx to install. [default: a wheel of this program in the kit]")
 def kit(challenge: Path, output: Path, source: str) -> None:
     """Write what participants get: rules, cases, an example submission that validates, the program, and a guide.

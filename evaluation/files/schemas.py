@@ -481,7 +481,7 @@ class _NuclsRow(TypedDict):
 
 @with_config(STRICT)
 class _RleRow(TypedDict):
-    """A row of run-length codes: "start length start length …"; without a code it is no nucleus."""
+    """A row of run-length codes: "start length start length …"; a row without a code is not a nucleus."""
 
     image_id: Label
     rle: NotRequired[Annotated[str, Field(pattern=r"^\s*([+]?[0-9]{1,18}\s+[+]?0*[1-9][0-9]{0,17}(\s+|$))*$")]]

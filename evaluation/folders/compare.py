@@ -429,7 +429,7 @@ class Comparison:
         return next(iter(self.results.values())).challenge
 
     def value(self, path: str, model: str | None = None) -> float | None:
-        """The number of a metric as it is shown, or at a path of metrics.json, of a model or of the only model."""
+        """The score of a model (default: the only model), by metric title or path of metrics.json."""
         return self.result_of(model).value(path)
 
     def result_of(self, model: str | None = None) -> Result:

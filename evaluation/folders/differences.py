@@ -197,7 +197,7 @@ def differences_table(differences: Sequence[ModelDifference], unit: str) -> Tabl
     )
     titles = ["score", "model", "best", "difference to the best", "p", f"{unit} ahead", "decided by"]
     return table_of(
-        "model-differences", "Beside the best of each score", titles, rows, help={}, note=note, sortable=False
+        "model-differences", "Compared with the best model per score", titles, rows, help={}, note=note, sortable=False
     )
 
 

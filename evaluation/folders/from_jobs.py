@@ -132,7 +132,9 @@ def _kind_of(socket: Mapping[str, Any], points: bool) -> str:
 
 
 def _output_of_nuclei(outputs: Mapping[str, str], classes: Sequence[str], where: str) -> tuple[str, str]:
-    """Choose the output with the nuclei, with {class} where each class has one, and its kind. Raises WrongUsage."""
+    """Choose the output with the nuclei (with {class} if classes have separate outputs), and its kind. Raises
+    WrongUsage.
+    """
     patterns: Counter[str] = Counter()
     for name in classes:
         spelt = re.sub("[^a-z0-9]+", "-", name.casefold())

@@ -47,7 +47,7 @@ EXTRA_COLUMNS = {  # of cases.csv that not every challenge needs, and what they 
     "index": "the index of the case, from 0, in arrays of all cases",
     "offset_x": "the left edge of the image in its slide, px",
     "offset_y": "the upper edge of the image in its slide, px",
-    "stratum": "what patients belong to, such as the tissue, the organ or the centre",
+    "stratum": "the stratum of patients, such as the tissue, the organ or the centre",
     "area_mm2": "the annotated area in mm2; if empty, the area of the image",
 }
 

@@ -455,7 +455,7 @@ def pair_names(reference: Iterable[str], prediction: Iterable[str]) -> Pairing:
     for words, key in SPELLINGS.items():
         add(_same_keys(left, right, key, key), words)
     add(_beginnings(left, right), "one is the beginning of the other")
-    add(_same_keys(left, right, _own_part(left), _own_part(right)), "without what all names have in common")
+    add(_same_keys(left, right, _own_part(left), _own_part(right)), "without the common part of all names")
     if len(left) == len(right) == 1 and not pairs:
         add([(left[0], right[0])], "the only files")
     return Pairing(dict(sorted(pairs.items())), rules, tuple(left), tuple(right))

@@ -189,7 +189,7 @@ def verify_archive(
         large = [name for name in files.names if files.size(name) > _most_bytes(name)]
         if large:
             name, size, most = large[0], files.size(large[0]), _most_bytes(large[0])
-            got, expected = f"{size:,} bytes", f"at most {most:,} bytes in such a file"
+            got, expected = f"{size:,} bytes", f"at most {most:,} bytes in a file of this kind"
             raise WrongUsage(fault("too-large", quote(name), got=got, expected=expected, fix=""))
         sums = _check_sums(files)
         for name in files.names:

@@ -203,7 +203,7 @@ def standing_in_words(document: Mapping[str, Any], name: str, titles: Sequence[s
         f"{quote(name)}: rank {own['position']:g} of {counted(len(names), 'team')} by {method} ({own['combined']:g})."
     )
     lost = columns_lost(document, name, titles)
-    return [first, *(lost or ["No team is ahead of it in any column."])]
+    return [first, *(lost or ["No team is better in any column."])]
 
 
 def one_percent_more(result: ResultDocuments) -> list[str]:

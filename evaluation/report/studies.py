@@ -106,7 +106,7 @@ def _border_section(conditions: Sequence[Document]) -> Section:
         "Borders between nuclei are removed, or removed and the nuclei dilated by a pixel. The last row of a column is "
     )
     lead += "the reference itself, drawn as a colour map: the limit of the format."
-    return Section("borders-section", "What colour maps cost", (table,), lead)
+    return Section("borders-section", "Cost of colour maps", (table,), lead)
 
 
 def _method_section(document: Document) -> Section:

@@ -245,9 +245,9 @@ def _part_takers(challenge: Challenge, sides: Sides) -> _PartTakers:
     """Return which predictions take part in matching. All do without ``submission.duplicates``.
 
     Two that match two different nuclei of the reference are no duplicates: by an IoU above 1/2, under a rule with
-    another condition by this rule, if each has such an IoU or its centroid inside the nucleus that it matches. So the
-    radius of a rule never makes two nuclei of a nucleus and its copy, and nuclei that are close together are all found.
-    Points: by the first rule.
+    another condition by this rule, if each has such an IoU or its centroid inside the nucleus that it matches. So a
+    nucleus and its copy never count as two matches within a radius, and crowded nuclei can all match. Points: by the
+    first rule.
     """
     prediction, rules = sides.prediction, challenge.matching.rules
     if challenge.submission.duplicates == "keep" or not rules:

@@ -170,7 +170,7 @@ def _in_plane(points_xy: Float64) -> Float64:
 
 
 def named(item: dict[str, Any], name: str | None, probability: float | None) -> dict[str, Any]:
-    """Return an item a name and a probability, as far as it has them."""
+    """Return the name and the probability of a nucleus for an item, if present."""
     return {
         **({} if name is None else {"name": name}),
         **item,

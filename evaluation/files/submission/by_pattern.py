@@ -210,7 +210,7 @@ class _Patterns:
         return [read(name) for name in names]
 
     def read(self, name: str, inner: str) -> _ParsedName | None:
-        """The name of a file with its fields, ``inner`` being its name without wrapping folders.
+        """The name of a file with its fields, ``inner``: its name without wrapping folders.
 
         Patterns with a known case come first; then companions of a file before the file.
         """
