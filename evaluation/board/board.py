@@ -404,7 +404,7 @@ def _complete_table(table: ScoreTable, rules: RankingRules) -> ScoreTable:
 def _placed_teams(
     placed: ScoreTable, rules: RankingRules, tests: ComparedTeams | None, plain: Ranking, *, few: bool
 ) -> dict[str, Any]:
-    """Rank the teams that have a place, by all columns, by subtasks and by other methods, and draw samples of units.
+    """Rank all teams that can be ranked, by all columns, by subtasks and by other methods, and draw samples of units.
 
     plain  their ranking before ranks are shared
     """

@@ -268,7 +268,7 @@ class Move(NamedTuple):
 
 
 class ReferenceChange(NamedTuple):
-    """The cases whose reference files differ from those of an older board; a file with all cases counts as one case."""
+    """The cases with reference files that differ from an older board; a file with all cases counts as one case."""
 
     cases: int
     changed: list[str]

@@ -230,8 +230,7 @@ COMPARED_FAMILIES = frozenset({"segmentation", "covered", "overall"})  # whose c
 
 
 def compared_measures(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
-    """Choose the measures that ranked columns are built from; without any, IoU or the first measured. Points have
-    none."""
+    """Choose the measures of the ranked columns; by default IoU or the first measure. Empty for points."""
     if not challenge.matching.rules or challenge.reference.are_points or challenge.submission.are_points:
         return ()
     measured = [name for name in MEASURES if name in challenge.metrics.measures and name != "area_ratio"]
@@ -266,7 +265,7 @@ class _TeamWithoutNuclei(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _MeasureOfPair:
-    """The difference of the first team less the second, with its interval, NaN for pairs that are not compared.
+    """The difference, first team minus second, with its interval; NaN for pairs that are not compared.
 
     ahead  by the difference, to six decimals, or if the pair is not compared by the nuclei that each matched; None:
            neither

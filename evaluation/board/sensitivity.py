@@ -423,7 +423,9 @@ class _Adviser:
 
     @property
     def radius_px(self) -> int:
-        """Half the diameter, or half the distance that nine tenths of the nuclei keep from the next, rounded down."""
+        """Half the diameter, or half the distance to the next nucleus (exceeded by nine tenths of the nuclei), rounded
+        down.
+        """
         limits = self.decisive.diameter_px.median, self.everything.neighbour_px.low
         return max(LEAST_RADIUS_PX, int(np.nanmin(limits) / 2))
 

@@ -141,7 +141,7 @@ def _is_team_name(name: str) -> bool:
 def _check_names(teams: Iterable[tuple[str, str]]) -> list[store.Unranked]:
     """Find the teams with names that cannot be in a path or message; they are omitted. Raises for duplicate names.
 
-    teams  the name of each, and the file or folder that it comes from
+    teams  names, with their files or folders
 
     Raises WrongUsage: duplicate-team, and invalid-team if no name can be used. Names that differ in upper and lower
     case only are the same: some file systems take them for one.
@@ -239,7 +239,7 @@ def _score_team(
     run: Run,
     submission: Path,
 ) -> tuple[str, dict[str, str] | SubmissionRejected]:
-    """Return the key of a submission and what is kept of its result, or why it was rejected."""
+    """Return the key of a submission and its stored result, or the rejection."""
     key = _submission_key(of_challenge, challenge, submission)
     try:
         return key, score_then(finish, challenge, folder, submission, run)
@@ -248,9 +248,9 @@ def _score_team(
 
 
 def _keep(folder: Path, answer: Answer, files: Sequence[str]) -> str:
-    """Write what is kept of a team; return the traceback of a fault of the program, or "".
+    """Write the stored files of a team; return the traceback of a fault of the program, or "".
 
-    Raises ChallengeBroken, WorkersLost, OSError and MemoryError, which stop the others.
+    Raises ChallengeBroken, WorkersLost, OSError and MemoryError, which stop all teams.
     """
     outcome: Any
     key, outcome = ("", answer.error) if answer.error is not None else answer.outcome  # it may be gone the next time

@@ -97,7 +97,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _with_near_options(error: click.NoSuchOption) -> click.NoSuchOption:
-    """Return the fault with the options that are close to what was typed; click takes "--" for a part of the word."""
+    """Return the fault with options similar to the typed option; click treats "--" as a part of the word."""
     from difflib import get_close_matches
 
     names = {option.lstrip("-"): option for option in error.possibilities or ()}

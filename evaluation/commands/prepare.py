@@ -106,7 +106,7 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
 @options.output_option("New folder for the files of participants.", required=True)
 @click.option("--source", default="", help="Package for pipx to install. [default: a wheel of this program in the kit]")
 def kit(challenge: Path, output: Path, source: str) -> None:
-    """Write what participants get: rules, cases, an example submission that validates, the program, and a guide.
+    """Write the files for participants: rules, cases, an example submission that validates, the program, and a guide.
 
     In an algorithm phase also an example algorithm. PROPOSAL.md has paragraphs for the proposal of the challenge.
     """

@@ -1,12 +1,12 @@
-"""The schemas of what is submitted, as pydantic models: the platform's list of jobs, JSON of each format, rows of CSV.
+"""Schemas of submitted files, as pydantic models: the platform's list of jobs, JSON of each format, rows of CSV.
 
 The model of the list of jobs checks every list that is read. Files of nuclei are read by decoders that are faster than
 models of records (by a fifth to a half); a property test contains model and decoder to each other, both ways.
-``json_schema`` writes what participants get. The models know no challenge: whether a name is a class, how large an
-image is and whether a run-length code fits it is for the readers to say. Unknown keys are ignored.
+``json_schema`` writes the schemas for participants. The models do not depend on a challenge: readers check class names,
+image sizes and run-length codes. Unknown keys are ignored.
 
-A schema has neither ``$ref`` nor ``prefixItems``: the platform puts the schema of a socket inside another schema, where
-references lead nowhere, and knows JSON Schema up to draft 7.
+A schema has no ``$ref`` and no ``prefixItems``: the platform puts the schema of a socket into a larger schema, where
+references break, and supports JSON Schema up to draft 7.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Number = Annotated[float, Field(ge=-COORDINATE_LIMIT, le=COORDINATE_LIMIT)]
 
 
 def _all_or_none(records: list[Any], key: str) -> list[Any]:
-    """Refuse records of which some have a probability and others have none."""
+    """Refuse records if only some have a probability."""
     if 0 < sum(record.get(key) is None for record in records) < len(records):
         raise ValueError(f"{key} for every nucleus, or for no nucleus")
     return records
@@ -549,7 +549,7 @@ def model_of(name: str) -> TypeAdapter[Any]:
 
 
 def places_at_fault(name: str, document: Any) -> list[tuple[int | str, ...]]:
-    """List the places of a document that its model refuses; none if it is valid."""
+    """List the invalid places of a document; empty if it is valid."""
     try:
         model_of(name).validate_python(document)
     except ValidationError as error:

@@ -292,7 +292,9 @@ class Nuclei:
         )
 
     def with_ids(self, plan: ClassNames, where: str) -> Instances:
-        """The nuclei with the ids of their classes. Raises ValueError if there are several classes, but none here."""
+        """The nuclei with the ids of their classes. Raises ValueError if classes are missing although there are
+        several.
+        """
         if self.has_ids:
             return self.instances
         if self.keys is None and len(plan) > 1:

@@ -492,7 +492,7 @@ class _Reading:
             return len(CaseArray(stream, request).shape) == 4
 
     def labels_of(self, cases: Mapping[str, SourceCase]) -> Iterator[LabelRuns]:
-        """The labels of images without classes, in turn. The faults of one are reported when it is scored."""
+        """Yield the labels of images without classes. The faults of one are reported when it is scored."""
         for name, case in cases.items():
             for file in case.files:
                 if file.classes is not None or case.size_yx is None or "class_channel" in self.keys:

@@ -170,7 +170,7 @@ def in_percent(share: float) -> Value:
     (25.0, '> 99.9')
     """
     text = percent(share, 1)
-    return Cell(100 * share, text.removesuffix(" %")) if text[0] in "<>" else 100 * share
+    return Cell(100 * share, text.removesuffix("%")) if text[0] in "<>" else 100 * share
 
 
 def bar_cell(

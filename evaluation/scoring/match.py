@@ -536,6 +536,7 @@ def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> M
 
 
 def _blame(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
-    """Refuse a case with too many pairs; organisers are reported if the reference alone has too many, otherwise
-    participants."""
+    """Refuse a case with too many pairs; a fault of the reference if it alone has too many, otherwise of the
+    submission.
+    """
     return ChallengeBroken(to_organisers) if error.by_reference else InputFault(to_participants)

@@ -246,7 +246,7 @@ def _dtype_of(pixel_id: int) -> np.dtype[Any]:
 
 @contextmanager
 def _itk_file(content: bytes, suffix: str) -> Iterator[str]:
-    """Write a file with this content, which is gone at the end, and give its name. What SimpleITK raises meanwhile
+    """Write a temporary file with this content, and return its name. What SimpleITK raises meanwhile
     becomes Damaged, with the end of its last line.
     """
     with tempfile.NamedTemporaryFile(suffix=suffix, delete=False) as file:  # Windows opens a file of a name once

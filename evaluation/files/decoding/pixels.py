@@ -138,7 +138,7 @@ def _zip_damage_told() -> Iterator[None]:
 
 
 def check_directory(stream: BinaryIO, most: int = DIRECTORY_BYTES) -> None:
-    """Refuse a ZIP whose list of members has more bytes than ``most``, names one twice, or lets them share bytes.
+    """Refuse a ZIP if its list of members has more bytes than ``most``, repeats a member, or lets members share bytes.
 
     Raises CutOff, Damaged.
     """

@@ -39,7 +39,7 @@ class Dialect:
 
     software    that writes the files, for messages
     root        the root element
-    holder      names of the elements down to the one that contains vertices
+    holder      names of the elements down to the parent of the vertices
     vertex      name of the elements in it
     columns     the attributes of a vertex, as most files order them; the last two are X and Y
     """
@@ -158,7 +158,7 @@ class _KnownElement:
         self.inner: dict[str, _KnownElement] = {}
 
     def find(self, path: tuple[str, ...]) -> _KnownElement:
-        """Find the element at a path below; from now on it is known."""
+        """Find or add the element at a path below."""
         return self.inner.setdefault(path[0], _KnownElement()).find(path[1:]) if path else self
 
 

@@ -109,7 +109,7 @@ def begin_annotations(
 ) -> Callable[[], Annotations]:
     """Start ``read_annotations`` in the decoder; return a function that waits for the result. Streams stay open.
 
-    owner   the submission: a process that has seen the files of one sees none of another
+    owner   the submission: a decoder process serves one submission only
 
     Raises InputFault, also if decoding takes too much.
     """
@@ -248,9 +248,7 @@ def _are_findings(items: Any) -> bool:
 
 
 def _yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mapping[str, Case]) -> Iterator[Any]:
-    """Yield the names of the cases and what is stated of none, then annotations or faults of each case, in the child
-    process.
-    """
+    """Yield the names of the cases and unknown names, then annotations or faults of each case, in the child process."""
     collection = read_collection(streams[0], request, cases)
     yield tuple(collection.cases), dict(collection.unknown), collection.findings
     for name in collection.cases:
@@ -261,7 +259,7 @@ def _yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mapp
 
 
 def _bounds_for(streams: Sequence[BinaryIO], request: Request, cases: Sequence[Case]) -> Bounds:
-    """Bound the decoding of files by their size and by that of the images."""
+    """Bound the decoding of files by their size and the size of the images."""
     file_bytes = sum(stream.seek(0, os.SEEK_END) for stream in streams)
     pixels = sum(case.height * case.width for case in cases)
     return bounds_of(file_bytes, pixels, request.limits.bytes_per_file)

@@ -149,7 +149,7 @@ class NucleusLists(ListSheet):
 
     closed  rings repeat their first vertex at the end, which is dropped
 
-    Limits are checked before arrays are made. Coordinates become px by the units of the rules and the case.
+    Limits are checked before arrays are created. Coordinates become px by the units of the rules and the case.
     """
 
     def __init__(self, request: Request, case: Case, kind: str, *, closed: bool = False) -> None:
@@ -380,7 +380,7 @@ def names_and_probabilities(
 ) -> list[tuple[str | None, float | None]]:
     """Return the name of the class and the probability of each nucleus, None if missing.
 
-    class_names  class id c has the name ``class_names[c - 1]``; 0 has none
+    class_names  class id c has the name ``class_names[c - 1]``; 0 has no name
 
     Raises ValueError for other ids, such as ids of ignore classes.
     """

@@ -136,7 +136,7 @@ def _read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotati
     """Read the outlines of an Aperio XML file, compressed with gzip or not, in document order, in px of the file.
 
     The class of a layer comes from the file (``request.file_class``), the name of an attribute, or the name of the
-    layer. Layers without regions need no class; those that ``request.classes.skipped`` names are left out. A region
+    layer. Layers without regions need no class; layers in ``request.classes.skipped`` are ignored. A region
     with ``NegativeROA="1"`` is a hole of the smallest outline of its layer that contains its first vertex; if missing
     it is omitted, with a warning. ``source_id`` is "<layer id>/<region id>", where a missing id is replaced by the
     position (1, 2, …). A file without regions gives no outlines.
@@ -287,7 +287,7 @@ NO_GROUP = ("", "None")  # ASAP writes "None" for annotations outside of all gro
 
 
 def _read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) -> Annotations:
-    """Read the nuclei of an ASAP XML file, compressed with gzip or not, in document order, in its own px.
+    """Read the nuclei of an ASAP XML file, compressed with gzip or not, in document order, in px of the file.
 
     They are Points (Dot, and each coordinate of a PointSet) or Outlines (Polygon, Rectangle), as
     ``request.rules.shape`` states. Annotations of the other shape are a fault, unless ``other_shapes`` is "skip"; then

@@ -284,7 +284,7 @@ def _collect_nuclei(nuclei: _AnnotatedNuclei) -> Collection:
 
 
 class _AnnotatedNuclei(ListSheet, ABC):
-    """The annotations that are nuclei of cases; ``case`` has the number of the case of each."""
+    """The annotations that are nuclei of cases; ``case``: the case number of each annotation."""
 
     probability_name = "score"
 

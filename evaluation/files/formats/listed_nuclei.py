@@ -15,7 +15,7 @@
     1 0.504 0.000 0.501 0.004 0.498 0.004 0.93       with the confidence as the last number
 
 From files of the platform only ``path_points`` or ``point``, ``name`` and ``probability`` are read; ``z`` is optional.
-The schemas are those of grand-challenge.org (grandchallenge/components/schemas.py), which allow no further keys.
+The schemas come from grand-challenge.org (grandchallenge/components/schemas.py), which allows no further keys.
 ``class_probabilities``, an object with a number for each class by its name, is read nevertheless: uploads and other
 kinds of outputs can contain it.
 
@@ -257,7 +257,7 @@ def _read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], c
 
 
 def size_in_labelme(stream: BinaryIO, request: Request) -> list[Any] | None:
-    """Find height and width that labelme writes, of whatever type they are."""
+    """Find the height and width of a labelme file, of any type."""
     if request.rules.value("tool") != "labelme":
         return None
     root = read_records(stream, key="shapes", where=request.where, limits=request.limits, nan_is_null=True).root
