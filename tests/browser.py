@@ -98,14 +98,21 @@ class Browser:
         script: bool = True,
         hash: str = "",
         before: str = "",
+        phone: bool = False,
     ) -> Iterator[OpenedPage]:
-        """A file in a window. ``script`` False: without JavaScript; ``before``: a function that runs first."""
+        """A file in a window. ``script`` False: without JavaScript; ``before``: a function that runs first.
+
+        phone  fingers instead of a mouse, and three points of the screen for each px
+        """
         context: BrowserContext = self.chromium.new_context(
             viewport={"width": width, "height": height},
             color_scheme=scheme,
             reduced_motion="reduce",
             java_script_enabled=script,
             locale="en-GB",
+            has_touch=phone,
+            is_mobile=phone,
+            device_scale_factor=3 if phone else 1,
         )
         context.set_default_timeout(WITHIN_MS)
         try:

@@ -255,7 +255,7 @@ MUTANTS: Sequence[Mutant] = [
         ("        if self.size + size <= KEPT_BYTES:\n", "        if True:\n"),
         ("state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns", "state.st_size, state.st_mtime_ns")),
     *of("files/results/documents.py", "pipeline",
-        ('((missed, None), len(missed))', '((None, missed), len(missed))'),
+        ('scored, (missed, None), len(missed)', 'scored, (None, missed), len(missed)'),
         ("is_matched[matched] = True", "is_matched[matched] = False"),
         ("return len(shapes) * BLANK", "return []")),
     *of("files/results/documents.py", "pipeline",

@@ -603,7 +603,7 @@ def test_points_have_no_area_in_the_object_table(outlines, areas, shown):
     side = ObjectList(np.array(["p", "q"], object), np.array([1, 1], np.int16), np.array(areas, np.int64))
     matches = Matches(np.array([0], np.int32), np.array([1], np.int32), nothing, nothing)
     counts = counts_of([[0, 1], [1, 1]], measures={}, outlines=outlines)
-    result = CaseResult(Case("c", "g", 5, 5), False, side, side, 0, {"near": matches}, {"near": counts})
+    result = CaseResult(Case("c", "g", 5, 5), False, side, side, {"near": matches}, {"near": counts})
     matched, missed, spurious = csv.DictReader("".join(objects_csv([result], ["a"], ["iou"])).splitlines())
     assert [matched["reference_area_px"], matched["prediction_area_px"]] == shown
     assert [missed["reference_area_px"], spurious["prediction_area_px"]] == shown[::-1]

@@ -199,7 +199,7 @@ def test_the_scores_in_the_readme_are_those_that_the_demo_prints():
         text=True,
         check=True,
     )
-    printed = [line.strip() for line in done.stdout.splitlines()]
+    printed = [line.strip().replace("\u00a0", " ") for line in done.stdout.splitlines()]
     shown = [line.strip() for line in text_of("README.md").splitlines() if re.match(r" +[a-z]+\.[a-z_0-9]+ [↑↓]", line)]
     assert [line.split()[0] for line in shown] == [
         "detection.f1", "classification.balanced_accuracy", "segmentation.iou_class_mean", "panoptic.pq"
@@ -216,7 +216,7 @@ def test_the_calls_in_the_readme_print_what_it_shows(tmp_path, monkeypatch, caps
     )[0]
     capsys.readouterr()
     assert run(shlex.split(command)) == 0
-    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    printed = [line.rstrip().replace("\u00a0", " ") for line in capsys.readouterr().out.splitlines()]
     for line in shown.splitlines():
         assert any(of.startswith(line[:-2]) if line.endswith(" …") else of == line for of in printed), line
 

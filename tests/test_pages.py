@@ -292,6 +292,20 @@ def test_a_phone_shows_all_of_it_without_sideways_scrolling(browser, tmp_path) -
         assert opened.page.evaluate("document.activeElement.closest('#wide') !== null")
 
 
+def test_on_paper_the_numbers_of_a_plot_stay_in_their_columns(browser, tmp_path) -> None:
+    """Names of 64 letters, as the Data Science Bowl has."""
+    dots = tuple(Dot(number / 9, 0.5, f"{number:064x}") for number in range(9))
+    figure = Figure("plot", "A plot", "", (Series("a", dots),), x=Axis("x", (0, 1)), y=Axis("y", (0, 1)))
+    path = tmp_path / "page.html"
+    path.write_text(page_html(one_block(figure)))
+    with browser.open(path, width=680) as opened:  # A4 without its margins
+        opened.page.emulate_media(media="print")
+        ends = "rows => rows.map(row => row.getBoundingClientRect()).map(box => [box.left, box.right])"
+        rows = opened.page.locator(".numbers tbody tr").evaluate_all(ends)
+        left, right = ([row for row in rows if (row[0] < 300) == is_left] for is_left in (True, False))
+        assert left and right and max(end for _, end in left) < min(start for start, _ in right)
+
+
 def test_on_paper_all_is_open_light_and_drawn_and_afterwards_as_before(browser, made, tmp_path) -> None:
     def state(opened) -> Mapping[str, object]:
         script = """() => {

@@ -370,12 +370,12 @@ def _reasons(results: Path | None, case: str | None, at: str | None, team: str |
     folder = results if results.is_dir() else results.parent
     if team is not None:
         with reading("leaderboard.json"):
-            lines = why_behind(read_board(folder), team)
+            lines = why_behind(document := read_board(folder), team)
         own = folder / "results" / team  # a team of the board, so its name is no path
         if not (own / "details.json").is_file():
             return lines
         with reading("details.json"):
-            return [*lines, *one_percent_more(read_result(own))]
+            return [*lines, *one_percent_more(document, team, read_result(own))]
     with reading("objects.csv"):
         return reasons_at(folder, read_result(folder), case or "", at or "")
 

@@ -27,7 +27,7 @@ from evaluation.findings import counted, quote
 from evaluation.report.page import Cell, Table
 from evaluation.report.result import is_lower_better
 from evaluation.report.skills import COMPARED
-from evaluation.report.tables import decimal, table_of
+from evaluation.report.tables import decimal, table_of, write_name
 from evaluation.scoring.score import Result
 from nuclei_metrics.model import Float64
 from nuclei_metrics.ranking.declared_test import compare_in_columns
@@ -35,6 +35,7 @@ from nuclei_metrics.ranking.differences import paired_differences
 
 MAIN_SCORES = ("detection.f1", "panoptic.pq", "panoptic.binary.pq", "overlap.aji", "counting.mean_absolute_error")
 LEVEL = 0.05
+_NAME_UP_TO = 32  # characters of a model in the table
 FIELDS = (
     "score", "model", "value", "best", "best_value", "difference", "low", "high", "p_value", "is_significant", "units",
     "ahead", "decided_by",
@@ -183,8 +184,8 @@ def differences_table(differences: Sequence[ModelDifference], unit: str) -> Tabl
         rows.append(
             [
                 COMPARED[one.score],
-                one.model,
-                one.best,
+                Cell(one.model, write_name(one.model, _NAME_UP_TO)),
+                Cell(one.best, write_name(one.best, _NAME_UP_TO)),
                 Cell(one.difference, f"{decimal(one.difference)}{interval}"),
                 Cell(one.p_value, p_value + ", significant" * one.is_significant),
                 ahead,

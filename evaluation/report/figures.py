@@ -124,9 +124,16 @@ def svg_of(figure: Figure) -> str:
 
     Names in it are text, never markup: matplotlib escapes them, and only tags are rewritten.
     """
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     with settings(figure.anchor), io.StringIO() as file:
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        _draw_figure(figure).savefig(file, format="svg", metadata=metadata)
+        drawing = _draw_figure(figure)
+        FigureCanvasSVG(drawing)  # letters are measured as this format does
+        if (engine := drawing.get_layout_engine()) is not None:
+            engine.execute(drawing)
+            drawing.set_layout_engine(None)  # otherwise it would be drawn twice
+        drawing.savefig(file, format="svg", metadata=metadata)
         text = file.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", text[text.index("<svg") :], flags=re.DOTALL)
 

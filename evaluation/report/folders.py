@@ -18,14 +18,14 @@ from evaluation.board.teams import find_teams
 from evaluation.board.titles import metric_title
 from evaluation.challenge import Challenge
 from evaluation.files.decoding.csv import numbers_of
-from evaluation.files.results.documents import StudyFile, published_metrics
+from evaluation.files.results.documents import OUTCOMES, StudyFile, published_metrics
 from evaluation.files.results.files import write_atomically
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.report import submission
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page, standing_of
-from evaluation.report.nuclei import OUTCOMES, NucleusTable
+from evaluation.report.nuclei import NucleusTable
 from evaluation.report.page import Cell, Page, Section, Text, Value, document_page
 from evaluation.report.pictures import Scene, SecondPass, find_images, illustrate_cases
 from evaluation.report.plots import RESULTS_UP_TO

@@ -23,14 +23,13 @@ from evaluation.report.tables import in_percent, table_of
 from nuclei_metrics.model import Float64, Int64, MatchCounts
 
 SIZE_BINS = 10
-OUTCOMES = ("matched", "missed", "spurious")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NucleusTable:
     """objects.csv under one matching rule.
 
-    outcome          int64 (R,), index in ``OUTCOMES``
+    outcome          int64 (R,), index in ``OUTCOMES`` of objects.csv
     classes          names; ``reference_class`` int64 (R,) is an index in them, -1: no reference nucleus
     reference_area   float64 (R,) px, NaN without a reference nucleus
     measures         float64 (R,) by the name of the measure, NaN: not measured
@@ -223,8 +222,8 @@ def coverage_section(result: ResultDocuments) -> list[Section]:
 # --- the browser ------------------------------------------------------------------------------------------------------
 
 
-NUCLEUS_STATES = ("matched", "wrong_class", "missed", "spurious")
-MATCHED, WRONG_CLASS, MISSED, SPURIOUS = range(len(NUCLEUS_STATES))
+NUCLEUS_STATES = ("matched", "wrong_class", "missed", "spurious", "ignored")
+MATCHED, WRONG_CLASS, MISSED, SPURIOUS, IGNORED = range(len(NUCLEUS_STATES))
 NUCLEI_UP_TO = 20_000  # of nuclei on a page; of more, those with the largest loss are kept
 OUTLINES_UP_TO = 1_500_000  # characters on a page; cases whose outlines come later are not drawn
 PAGE_TITLE = "Cases and nuclei"
@@ -322,7 +321,7 @@ def _browser_columns(team: TeamNuclei, index: int, cases: Mapping[str, int]) -> 
     """The rows of one submission, an array for each column."""
     nuclei, number = team.nuclei, len(team.nuclei.case)
     is_pair = nuclei.outcome == 0
-    state = np.choose(nuclei.outcome, [MATCHED, MISSED, SPURIOUS])
+    state = np.choose(nuclei.outcome, [MATCHED, MISSED, SPURIOUS, IGNORED])
     state[is_pair & (nuclei.reference_class != nuclei.prediction_class)] = WRONG_CLASS
     texts = {key: np.full(number, "", object) for key in ("reference", "prediction")}
     for at, name in enumerate(nuclei.cases):
@@ -380,12 +379,12 @@ def lost_px(nuclei: NucleusTable, state: Int64) -> Float64:
     """Pixels that each row costs, float64 (R,): A and B are the areas, and A + B = (1 + IoU) union.
 
     False negative or false positive: the area; wrong class: the union; matched: the union without the intersection. NaN
-    if unknown, as for points.
+    if unknown, as for points, or ignored.
     """
     total = np.nansum([nuclei.reference_area, nuclei.prediction_area], axis=0)
     union = total / (1 + nuclei.measures.get("iou", np.full(len(total), np.nan)))
     loss = np.select([state == MATCHED, state == WRONG_CLASS], [2 * union - total, union], total)
-    known = np.isfinite(np.where(state == SPURIOUS, nuclei.prediction_area, nuclei.reference_area))
+    known = np.isfinite(np.where(state == SPURIOUS, nuclei.prediction_area, nuclei.reference_area)) & (state != IGNORED)
     return np.asarray(np.where(known, loss.round(), np.nan))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluation.files.results.documents import csv_table
-from evaluation.report.skills import COMPARED, MARK, SkillRow
+from evaluation.report.skills import COMPARED, MARK, SkillRow, about_spread
 
 _OF_TEX = str.maketrans(
     {
@@ -33,7 +33,7 @@ class PaperTable:
     unit: str
 
     def records(self) -> list[dict[str, str | float | None]]:
-        """Return a row for each model: its name, n, and each score by its path, with the ends of its interval."""
+        """Return a row for each model: name, n, and each score by its path, with interval and standard deviation."""
         records = []
         for index, model in enumerate(self.models):
             record: dict[str, str | float | None] = {"model": model, "n": self.number}
@@ -42,6 +42,8 @@ class PaperTable:
                 record[row.path] = score.value
                 if any(one.ends for one in row.scores):
                     record[f"{row.path}.low"], record[f"{row.path}.high"] = score.ends or (None, None)
+                if any(one.deviation is not None for one in row.scores):
+                    record[f"{row.path}.sd"] = score.deviation
             records.append(record)
         return records
 
@@ -55,7 +57,7 @@ class PaperTable:
         head = ["model", *(f"{COMPARED[row.path]} {row.arrow}" for row in self.rows)]
         lines = [head, ["---", *["---:"] * len(self.rows)]]
         lines += self._cells(lambda name: name.translate(_OF_MARKDOWN), "**{}**")
-        return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\nMean over {self.number:,} {self.unit}.\n"
+        return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{self._about()}\n"
 
     def tex(self) -> str:
         """Return a tabular for the package booktabs, with the best of each column in bold."""
@@ -64,10 +66,13 @@ class PaperTable:
         head, *body = (f"{' & '.join(line)} \\\\\n" for line in lines)
         columns = f"l{'r' * len(self.rows)}"
         return (
-            f"% Mean over {self.number:,} {self.unit}. Needs \\usepackage{{booktabs}}.\n"
+            f"% {self._about()} Needs \\usepackage{{booktabs}}.\n"
             f"\\begin{{tabular}}{{{columns}}}\n"
             f"\\toprule\n{head}\\midrule\n{''.join(body)}\\bottomrule\n\\end{{tabular}}\n"
         )
+
+    def _about(self) -> str:
+        return f"Mean over {self.number:,} {self.unit}. {about_spread(self.rows)}".rstrip()
 
     def _cells(self, escaped: Callable[[str], str], bold: str) -> list[list[str]]:
         models = [index for index, model in enumerate(self.models) if not model.startswith(MARK)]

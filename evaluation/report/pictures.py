@@ -37,6 +37,7 @@ from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.instances.runs import empty_region, select_instances
 from nuclei_metrics.metrics.counts import KINDS, RIGHT, WRONG_CLASS, ErrorKinds
 from nuclei_metrics.model import Bool, Case, Instances, Int64, Region
+from nuclei_metrics.model.instances import join_instances
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +79,22 @@ class Window:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedCase:
-    """A matched case with the kind of error of each nucleus.
-
-    ignored   predictions removed by an ignore region; empty if the case was not submitted
-    """
+    """A matched case with the kind of error of each nucleus."""
 
     matched: MatchedCase
     kinds: ErrorKinds
-    ignored: Instances
 
-
-def judge_case(
-    challenge: Challenge, matched: MatchedCase, submitted: Instances | None, kinds: ErrorKinds | None = None
-) -> JudgedCase:
-    """Judge a matched case. ``submitted``: the prediction before the ignore region; None: not submitted."""
-    ignored = matched.prediction
-    if submitted is not None:
-        has_left = np.ones(len(submitted), np.bool_)
-        has_left[slice(None) if matched.kept is None else matched.kept] = False
-        ignored = select_instances(submitted, has_left)
-    return JudgedCase(matched, kinds or sort_case(challenge, matched, challenge.matching.rules[0]), ignored)
+    @property
+    def sides(self) -> tuple[Instances, Instances]:
+        """Reference and prediction, each with what left it because of the ignore region at its end."""
+        reference, prediction = (
+            scored if ignored is None else join_instances([scored, ignored], scored.shape_yx)
+            for scored, ignored in (
+                (self.matched.reference.instances, self.matched.reference.ignored),
+                (self.matched.prediction, self.matched.ignored),
+            )
+        )
+        return reference, prediction
 
 
 def draw_instances(
@@ -112,7 +109,8 @@ def draw_instances(
     for case in challenge.cases:
         reference, prediction = pairs[case.name]
         prepared = PreparedReference(reference, regions.get(case.name, empty_region()))
-        judged = judge_case(challenge, match_case(challenge, case, prepared, prediction), prediction)
+        matched = match_case(challenge, case, prepared, prediction)
+        judged = JudgedCase(matched, sort_case(challenge, matched, challenge.matching.rules[0]))
         scenes[case.name] = scene_of(judged, None, pixels[case.name])
     return scenes
 
@@ -145,9 +143,7 @@ class Scene:
 
 def scene_of(judged: JudgedCase, image: Path | None, pixels: int) -> Scene:
     """The scene of a judged case. ``pixels``: how many of its image may be shown."""
-    matched = judged.matched
-    sides = (matched.reference.instances, matched.prediction)
-    rows = scene_rows(judged)
+    matched, sides, rows = judged.matched, judged.sides, scene_rows(judged)
     windows, is_whole = _choose_windows(judged, rows, pixels)
     texts = []
     for side, index in zip(sides, rows, strict=True):
@@ -176,7 +172,10 @@ def scene_of(judged: JudgedCase, image: Path | None, pixels: int) -> Scene:
 
 
 def scene_rows(judged: JudgedCase) -> tuple[Int64, Int64]:
-    """Reference and prediction of each row of objects.csv, -1 if missing: matched, false negatives, false positives."""
+    """Reference and prediction of each row of objects.csv in ``JudgedCase.sides``, -1 if missing.
+
+    Order: matched, false negatives, false positives, and nuclei in ignore regions (reference, then prediction).
+    """
     pairs = next(iter(judged.matched.matches.values()))
     sides = (judged.matched.reference.instances, judged.matched.prediction)
     matched = (pairs.reference_index.astype(np.int64), pairs.prediction_index.astype(np.int64))
@@ -184,9 +183,11 @@ def scene_rows(judged: JudgedCase) -> tuple[Int64, Int64]:
         np.setdiff1d(np.arange(len(side)), matched_indices)
         for side, matched_indices in zip(sides, matched, strict=True)
     )
+    ignored = [np.arange(len(side), len(whole)) for side, whole in zip(sides, judged.sides, strict=True)]
+    none_of = [np.full(len(rows), -1) for rows in (missed, spurious, *ignored)]
     return (
-        np.concatenate([matched[0], missed, np.full(len(spurious), -1)]),
-        np.concatenate([matched[1], np.full(len(missed), -1), spurious]),
+        np.concatenate([matched[0], missed, none_of[1], ignored[0], none_of[3]]),
+        np.concatenate([matched[1], none_of[0], spurious, none_of[2], ignored[1]]),
     )
 
 
@@ -201,8 +202,7 @@ def _choose_windows(judged: JudgedCase, rows: tuple[Int64, Int64], pixels: int) 
         if height * width <= pixels * step**2:
             return [Window(0, 0, height, width, step)], True
     order = np.argsort(-lost_in_rows(judged, rows), kind="stable")[: pixels // WINDOW_PX**2]
-    sides = (judged.matched.reference.instances, judged.matched.prediction)
-    boxes = [_boxes_of_instances(side) for side in sides]
+    boxes = [_boxes_of_instances(side) for side in judged.sides]
     windows = []
     for number in order.tolist():
         pair = [box[index[number]] for box, index in zip(boxes, rows, strict=True) if index[number] >= 0]
@@ -212,10 +212,13 @@ def _choose_windows(judged: JudgedCase, rows: tuple[Int64, Int64], pixels: int) 
 
 
 def lost_in_rows(judged: JudgedCase, rows: tuple[Int64, Int64]) -> Int64:
-    """Count the pixels that each row costs, int64 (R,), as ``nuclei.lost_px`` does from objects.csv; 0 for points."""
+    """Count the pixels that each row costs, int64 (R,), as ``nuclei.lost_px`` does from objects.csv; 0 for points, and
+    for what is ignored."""
     pairs, table = next(iter(judged.matched.matches.values())), judged.matched.table
     areas = (table.reference_area_px, table.prediction_area_px)
-    own = [np.append(area, 0)[index] for area, index in zip(areas, rows, strict=True)]  # the last one: no nucleus
+    own = []  # areas of the nuclei of each row; the last one of all is no nucleus
+    for area, side, index in zip(areas, judged.sides, rows, strict=True):
+        own.append(np.append(area, np.zeros(len(side) - len(area) + 1, np.int64))[index])
     loss = np.asarray(own[0] + own[1], np.int64)
     is_wrong = judged.kinds.reference[pairs.reference_index] == WRONG_CLASS
     loss[: len(pairs)] -= np.where(is_wrong, 1, 2) * pairs.intersection_px
@@ -354,7 +357,8 @@ def overlay_geojson(judged: JudgedCase, class_names: Sequence[str]) -> bytes:
             np.fmax.at(iou, index_in_table, table.intersection_px / table.union_px())
             iou[index_in_pairs] = pairs.intersection_px / pairs.union_px
         features += _nucleus_features(side, instances, class_names, kind, iou)
-    features += _nucleus_features("prediction", judged.ignored, class_names)
+    for side, ignored in (("reference", reference.ignored), ("prediction", matched.ignored)):
+        features += [] if ignored is None else _nucleus_features(side, ignored, class_names)
     return orjson.dumps({"type": "FeatureCollection", "features": features}, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
@@ -471,7 +475,7 @@ def _judge_cases(
     rule = challenge.matching.rules[0].name
     for read, result in zip(cases, results, strict=True):
         kinds = ErrorKinds(result.reference.kinds[rule], result.prediction.kinds[rule])
-        judged = judge_case(challenge, read.matched, read.prediction, kinds)
+        judged = JudgedCase(read.matched, kinds)
         errors = count_error_kinds(result, rule)
         name, written = result.case.name, list[Path]()
         if overlays is not None:  # names of cases are checked with the challenge

@@ -10,7 +10,7 @@ from typing import Any
 from evaluation.board.stored import read_objects, rows_with
 from evaluation.findings import counted, did_you_mean, fault, quote
 from evaluation.findings.errors import WrongUsage
-from evaluation.report.result import ResultDocuments
+from evaluation.report.result import ResultDocuments, node_at
 
 _Row = Mapping[str, str]
 _WORDS_OF_SIDES = {"reference": "reference nucleus", "prediction": "predicted nucleus"}
@@ -23,6 +23,12 @@ _WORDS_OF_KINDS = {
     "duplicate": "duplicate: it shares more than half of the smaller of the two with a matched prediction",
     "merged": "merged: one prediction covers several reference nuclei",
 }
+_WORDS_OF_POLICIES = {  # of ignore regions, in which this share of a nucleus lies
+    "clip": "all of it",
+    "drop_overlapping": "more than {fraction:g} of it",
+    "drop_centroid": "its centroid",
+    "drop_unmatched": "all of it, or more than {fraction:g} of a prediction that matches nothing",
+}
 
 
 def reasons_at(folder: Path, result: ResultDocuments, case: str, at: str) -> list[str]:
@@ -32,8 +38,10 @@ def reasons_at(folder: Path, result: ResultDocuments, case: str, at: str) -> lis
     have, and for a point outside.
     """
     first, *others = result.rules["matching"]["rules"]
+    spacing = (result.details or {"cases": {}})["cases"].get(case, {}).get("spacing_um")
     rows_of = {
-        name: _rows_of(folder / "objects.csv", case, name) for name in (rule["name"] for rule in (first, *others))
+        name: _rows_of(folder / "objects.csv", case, name, spacing)
+        for name in (rule["name"] for rule in (first, *others))
     }
     rows = rows_of[result.rule]
     place = _place_in(at)
@@ -45,7 +53,12 @@ def reasons_at(folder: Path, result: ResultDocuments, case: str, at: str) -> lis
     else:
         chosen = [_nearest_row(rows, place, at)]
     lines = []
+    ignore = result.rules["reference"]["ignore"]
     for row in chosen:
+        if row["outcome"] == "ignored":
+            inside = _WORDS_OF_POLICIES[ignore["policy"]].format_map(ignore)
+            lines.append(f"{_subject_of(row, place)} ignored: {inside} lies in an ignore region. It is in no score.")
+            continue
         lines.append(_reason_of(row, rows, first, place))
         lines += [_under_rule(row, rows_of[rule["name"]], rule) for rule in others]
     return lines
@@ -92,14 +105,16 @@ def _not_in_result(option: str, name: str, known: Sequence[str]) -> WrongUsage:
     return WrongUsage(fault("unknown-code", option, wording="not-in-result", fix=fix, name=name, known=list(known)))
 
 
-def _rows_of(path: Path, case: str, rule: str) -> list[_Row]:
+def _rows_of(path: Path, case: str, rule: str, spacing_um: float | None) -> list[_Row]:
+    """Return the rows of a case under a rule, each with the size of a pixel; "": unknown."""
     table = read_objects(path)
     names = table.categories(table.need("case"))[0]
     if case not in names:
         raise _not_in_result("--case", case, names)
     table = table.take(rows_with(table, "case", case) & rows_with(table, "rule", rule))
     cells = [[cell.decode() for cell in table.cells(column)] for column in range(len(table.names))]
-    return [dict(zip(table.names, row, strict=True)) for row in zip(*cells, strict=True)]
+    spacing = "" if spacing_um is None else str(spacing_um)
+    return [{**dict(zip(table.names, row, strict=True)), "spacing_um": spacing} for row in zip(*cells, strict=True)]
 
 
 def _place_in(text: str) -> tuple[float, float] | None:
@@ -119,10 +134,7 @@ def _reason_of(row: _Row, rows: Sequence[_Row], rule: Mapping[str, Any], place: 
     """Create the paragraph of a row of objects.csv."""
     outcome = {"missed": "a false negative", "spurious": "a false positive"}.get(row["outcome"], "matched")
     side, other = ("reference", "prediction")[:: -1 if row["outcome"] == "spurious" else 1]
-    where = f" at row {float(row['row']):.1f}, column {float(row['column']):.1f}" if row["row"] else ""
-    if place is not None:
-        where += f" ({_distance(row, place):.1f} px from {place[0]:g},{place[1]:g})"
-    words = [f"Case {quote(row['case'])}: {_nucleus(row, side)}{where} is {outcome}"]
+    words = [f"{_subject_of(row, place)} {outcome}"]
     if outcome == "matched":
         words[0] += f" to {_nucleus(row, other)}" + (f", IoU {float(row['iou']):.3f}." if row.get("iou") else ".")
         if row["kind"] == "wrong_class":
@@ -135,9 +147,11 @@ def _reason_of(row: _Row, rows: Sequence[_Row], rule: Mapping[str, Any], place: 
     nearest = f"{_WORDS_OF_SIDES[other]} {quote(row['nearest_id'])}" if found is None else _nucleus(found, other)
     iou, distance = float(row["nearest_iou"]), float(row["nearest_distance_px"] or "nan")
     if iou:
-        words.append(f"Its best candidate is {nearest}: IoU {iou:.3f}, centroids {distance:.1f} px apart.")
+        words.append(f"Its best candidate is {nearest}: IoU {iou:.3f}, centroids {_length(row, distance)} apart.")
     else:
-        words.append(f"No {_WORDS_OF_SIDES[other]} overlaps it. The nearest one is {nearest}, {distance:.1f} px away.")
+        words.append(
+            f"No {_WORDS_OF_SIDES[other]} overlaps it. The nearest one is {nearest}, {_length(row, distance)} away."
+        )
     if row["taken_by"]:
         taken = f"That is matched to {_WORDS_OF_SIDES[side]} {quote(row['taken_by'])}"
         by = f" (IoU {float(found['iou']):.3f})" if found and found.get("iou") else ""
@@ -149,8 +163,23 @@ def _reason_of(row: _Row, rows: Sequence[_Row], rule: Mapping[str, Any], place: 
     return " ".join(words)
 
 
+def _subject_of(row: _Row, place: tuple[float, float] | None) -> str:
+    """Return the beginning of the sentence on a row: its nucleus and where it is."""
+    where = f" at row {float(row['row']):.1f}, column {float(row['column']):.1f}" if row["row"] else ""
+    if place is not None:
+        where += f" ({_length(row, _distance(row, place))} from {place[0]:g},{place[1]:g})"
+    return f"Case {quote(row['case'])}: {_nucleus(row, 'reference' if row['reference_id'] else 'prediction')}{where} is"
+
+
+def _length(row: _Row, px: float) -> str:
+    """Write a distance in px, and in µm if the size of a pixel is known."""
+    return f"{px:.1f} px" + (f" = {px * float(row['spacing_um']):.2f} µm" if row["spacing_um"] else "")
+
+
 def _nucleus(row: _Row, side: str) -> str:
     area = f", {int(row[f'{side}_area_px']):,} px" if row[f"{side}_area_px"] else ""
+    if area and row["spacing_um"]:
+        area += f" = {int(row[f'{side}_area_px']) * float(row['spacing_um']) ** 2:.1f} µm²"
     return f"{_WORDS_OF_SIDES[side]} {quote(row[f'{side}_id'])} ({row[f'{side}_class']}{area})"
 
 
@@ -169,10 +198,12 @@ def _lacking(row: _Row, found: _Row | None, rule: Mapping[str, Any], side: str, 
     """Return why the best candidate fails the rule; nothing if only its other match is the reason."""
     lacking = []
     threshold, radius = rule.get("threshold"), rule.get("radius_px")
+    if rule.get("radius_um") is not None and row["spacing_um"]:
+        radius = rule["radius_um"] / float(row["spacing_um"])
     if threshold is not None and iou <= threshold:
         lacking.append(f"{threshold - iou:.3f} of IoU")
     if radius is not None and distance > radius:
-        lacking.append(f"{distance - radius:.1f} px")
+        lacking.append(_length(row, distance - radius))
     other = "prediction" if side == "reference" else "reference"
     if rule.get("class_aware") and found is not None and found[f"{other}_class"] != row[f"{side}_class"]:
         lacking.append("the class")
@@ -206,16 +237,42 @@ def standing_in_words(document: Mapping[str, Any], name: str, titles: Sequence[s
     return [first, *(lost or ["No team is better in any column."])]
 
 
-def one_percent_more(result: ResultDocuments) -> list[str]:
-    """Describe F1 with one more percent of the reference nuclei matched; nothing without false negatives."""
-    counts = result.details["pooled"]["rules"][result.rule]["counts"] if result.details is not None else {}
-    if not counts.get("false_negatives"):
+def one_percent_more(document: Mapping[str, Any], name: str, result: ResultDocuments) -> list[str]:
+    """Describe the F1 that ranks, and the rank in it, with 1% more of the reference nuclei of each unit matched.
+
+    Nothing if no column is detection.f1, or without false negatives. Other columns also depend on which nuclei are
+    found and on their outlines.
+    """
+    columns = [column["path"] for column in document["columns"]]
+    path = next((path for path in columns if path.startswith("detection.f1.")), "")
+    unit, of_units = path.rpartition(".")[2], {"group_mean": result.groups, "case_mean": result.cases}
+    pooled = result.details["pooled"]["rules"][result.rule]["counts"] if result.details is not None else {}
+    counts = [pooled] if unit == "pooled" else [one.counts for one in of_units.get(unit, ())]
+    gain = math.fsum(map(_gain_in_f1, counts)) / max(1, _units_in_mean(result, path) if unit in of_units else 1)
+    now, index = result.value(path), columns.index(path) if path else 0
+    if now is None or not gain:
         return []
+    others = [team["columns"][index]["value"] for team in document["teams"] if team["name"] != name]
+    ranks = [1 + sum(other is not None and other > value for other in others) for value in (now, now + gain)]
+    each = {"pooled": "", "group_mean": " of each patient", "case_mean": " of each case"}[unit]
+    return [
+        f"With 1% more of the reference nuclei{each} matched, and nothing else changed, `{path}` would be "
+        f"{now + gain:.4f} instead of {now:.4f}: rank {ranks[1]} in this column, now {ranks[0]}."
+    ]
+
+
+def _gain_in_f1(counts: Mapping[str, int]) -> float:
+    """Return the gain in F1 of a unit if new predictions match 1% of its nuclei."""
     hits, missed, extra = (counts[key] for key in ("true_positives", "false_negatives", "false_positives"))
-    more = min(max(1, round((hits + missed) / 100)), missed)
-    now, then = (2 * found / (hits + missed + found + extra) for found in (hits, hits + more))
-    nuclei = counted(more, "more reference nucleus", "more reference nuclei")
-    return [f"With {nuclei} matched (1% of {hits + missed:,}), the pooled F1 would be {then:.4f} instead of {now:.4f}."]
+    more = min((hits + missed) / 100, missed)
+    return (
+        2 * (hits + more) / (2 * hits + missed + extra + more) - 2 * hits / (2 * hits + missed + extra) if more else 0
+    )
+
+
+def _units_in_mean(result: ResultDocuments, path: str) -> int:
+    means = result.details["means"] if result.details is not None else {}
+    return int(node_at(means[result.rule], path)["units"])
 
 
 def _columns_lost(

@@ -80,11 +80,12 @@ COMPARED: Mapping[str, str] = {  # what a comparison shows, in the field's words
 
 @dataclass(frozen=True, slots=True)
 class _ShownScore:
-    """A value as in metrics.json, its interval, or the reason for a missing value."""
+    """A value as in metrics.json, its interval, the reason for a missing value, and the standard deviation."""
 
     value: float | None
     ends: tuple[float, float] | None
     why: str
+    deviation: float | None = None
 
     def __str__(self) -> str:
         return self.text()
@@ -92,12 +93,18 @@ class _ShownScore:
     def text(self, digits: int = 3) -> str:
         """As tables show it: "0.500 (0.250 to 0.750)", which breaks before the bracket if it is narrow.
 
+        Without an interval, the standard deviation is beside the value.
+
         >>> _ShownScore(0.5, (0.25, 0.75), "").text(4).split(), str(_ShownScore(None, None, "no-instances"))
         (['0.5000', '(0.250', 'to', '0.750)'], '– (no instances)')
+        >>> _ShownScore(0.5, None, "", 0.125).text().split()
+        ['0.500', '±', '0.125']
         """
         if self.value is None:
             return f"– ({self.why.replace('-', ' ')})" if self.why else "–"
         ends = f" ({self.ends[0]:z.3f}\u00a0to\u00a0{self.ends[1]:z.3f})" if self.ends else ""
+        if not self.ends and self.deviation is not None:
+            ends = f"\u00a0±\u00a0{self.deviation:z.3f}"
         return f"{self.value:.{digits}f}{ends}"
 
 
@@ -137,7 +144,15 @@ def skill_rows(
 
 def _score_of(result: ResultDocuments, path: str) -> _ShownScore:
     reason = node_at(result.metrics["undefined"], path)
-    return _ShownScore(result.value(path), result.interval(path), str(reason or ""))
+    return _ShownScore(result.value(path), result.interval(path), str(reason or ""), result.deviation(path))
+
+
+def about_spread(rows: Sequence[SkillRow]) -> str:
+    """Return what is beside the values of rows; "" if nothing is."""
+    scores = [score for row in rows for score in row.scores]
+    if any(score.ends for score in scores):
+        return "In brackets: the interval."
+    return "±: standard deviation." if any(score.deviation is not None for score in scores) else ""
 
 
 def _about_distances(rows: Sequence[SkillRow]) -> str:
@@ -178,7 +193,7 @@ def side_by_side(
     notes = ["↑: higher is better, ↓: lower is better."]
     notes += ["✓: the best."] if len(alike) > 1 else []
     notes += ["○: second annotation or baseline, never marked as the best."] if any(is_marked) else []
-    notes += ["In brackets: the interval."] if any(score.ends for row in rows for score in row.scores) else []
+    notes += filter(None, [about_spread(rows)])
     whys = dict.fromkeys(score.why for row in rows for score in row.scores if score.value is None and score.why)
     notes += [f"{why.replace('-', ' ').capitalize()}: {reason_in_words(why)}." for why in whys]
     notes += [f"{skill}: {ABOUT[skill][2:]}." for skill in dict.fromkeys(row.skill for row in rows) if skill in ABOUT]
@@ -267,8 +282,7 @@ def team_tables(document: Document, results: Mapping[str, Document]) -> list[Tab
     rows = skill_rows([(result, main) for _, result in teams])
 
     among = f" here, the first {TEAMS_UP_TO}" if len(document["teams"]) > TEAMS_UP_TO else ""
-    note = "In brackets: confidence intervals. " * any(result.has_intervals for _, result in teams)
-    note += f"✓: the best of the teams{among}.{' “○”: shown and not ranked.' * bool(marked)}"
+    note = f"✓: the best of the teams{among}.{' “○”: shown and not ranked.' * bool(marked)}"
     tables = []
     for skill in SKILLS:
         of_skill = [row for row in rows if row.skill == skill]
@@ -290,7 +304,7 @@ def team_tables(document: Document, results: Mapping[str, Document]) -> list[Tab
                 table,
                 help=help,
                 rest="teams of leaderboard.json",
-                note=f"{note} {_about_distances(of_skill)}".rstrip(),
+                note=" ".join(filter(None, [about_spread(of_skill) * has_room, note, _about_distances(of_skill)])),
             )
         )
     return tables

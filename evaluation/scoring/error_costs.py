@@ -13,7 +13,7 @@ from evaluation.files.results.documents import rounded
 from evaluation.scoring.score import penalised
 from nuclei_metrics.aggregation import mean_of_units, stack_cases, unite
 from nuclei_metrics.metrics import metrics_of
-from nuclei_metrics.metrics.counts import KINDS, MISSED, POOR_OUTLINE, WRONG_CLASS
+from nuclei_metrics.metrics.counts import IGNORED, KINDS, MISSED, POOR_OUTLINE, WRONG_CLASS
 from nuclei_metrics.model import AGGREGATIONS, Case, CaseResult, CaseTable, Int64, MatchCounts
 
 OUTLINES = ("iou", "dice")  # the measures of the headline scores
@@ -30,8 +30,8 @@ class CaseErrors:
     """The errors of a case, as workers send them.
 
     counts      of the case under the first matching rule
-    reference, prediction  nuclei of each kind, int64 (8,), in the order of ``KINDS``
-    unmatched   nuclei without a match by side (reference, prediction), kind and class, int64 (2, 8, C + 1)
+    reference, prediction  nuclei of each kind, int64 (9,), in the order of ``KINDS``
+    unmatched   nuclei without a match by side (reference, prediction), kind and class, int64 (2, 9, C + 1)
     """
 
     case: Case
@@ -50,6 +50,8 @@ def count_error_kinds(result: CaseResult, rule: str) -> CaseErrors:
         without = np.delete(np.arange(len(nuclei.class_id)), matched_index)
         np.add.at(number, (nuclei.kinds[rule][without], nuclei.class_id[without]), 1)
     reference, prediction = (np.bincount(nuclei.kinds[rule], minlength=len(KINDS)) for nuclei, _ in sides)
+    for number, side in ((reference, "reference"), (prediction, "prediction")):
+        number[IGNORED] = len(result.ignored[side].class_id) if side in result.ignored else 0
     return CaseErrors(result.case, counts, reference, prediction, unmatched)
 
 

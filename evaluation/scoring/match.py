@@ -39,7 +39,7 @@ class MatchedCase:
 
     prediction  the scored instances, without instances in ignore regions
     overlaps    of all nuclei, including duplicates, which are excluded from matching and ``table``
-    kept        indices of the prediction in the submitted instances, int64 (M,); None: all, in order
+    ignored     predictions removed by the ignore region; None: none
     submitted   number of instances before, or None if the case was not submitted
     reference_counts, prediction_counts   nuclei of each class, int64 (C,), also if only numbers are known
     """
@@ -53,7 +53,7 @@ class MatchedCase:
     reference_counts: Int64
     prediction_counts: Int64
     overlaps: OverlapTable
-    kept: Int64 | None = None
+    ignored: Instances | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +115,7 @@ def _match_together(challenge: Challenge, cases: Sequence[CaseSides]) -> Iterato
     bounds = [np.cumsum([0, *map(len, side)]) for side in sides]
     of_table = np.searchsorted(table.reference_index, bounds[0]).tolist()
     of_matches = {name: np.searchsorted(one.reference_index, bounds[0]).tolist() for name, one in matches.items()}
-    classes, is_numbered = len(challenge.classes), challenge.reference.ignore.policy is not None
+    classes = len(challenge.classes)
     for index, (case, left, right) in enumerate(zip(cases, *sides, strict=True)):
         first, last = ([int(bound[at]) for bound in bounds] for at in (index, index + 1))
         pairs = slice(*of_table[index : index + 2])
@@ -138,7 +138,6 @@ def _match_together(challenge: Challenge, cases: Sequence[CaseSides]) -> Iterato
             },
             reference_counts=class_counts(left, classes),
             prediction_counts=class_counts(right, classes),
-            kept=np.arange(len(right)) if is_numbered else None,
         )
 
 
@@ -165,10 +164,8 @@ def match_case(
         _refuse_costly(challenge, case, reference.instances, submitted)
     predicted, taking_part = submitted, None
     if ignore.policy is not None:
-        numbered = replace(submitted, source_id=np.arange(len(submitted)))
-        numbered = prepare.apply_ignore_region(numbered, reference.ignore, ignore.policy, ignore.fraction)
-        taking_part = numbered.source_id
-        predicted = replace(numbered, source_id=submitted.source_id[taking_part])
+        region = reference.ignore
+        predicted, taking_part = prepare.split_by_region(submitted, region, ignore.policy, ignore.fraction)
     classes = len(challenge.classes)
     rules, sides = _rules_of(challenge), _sides_of(challenge, case, reference.instances, predicted)
     part_takers = _part_takers(challenge, sides)
@@ -192,7 +189,7 @@ def match_case(
         ),
         prediction_counts=class_counts(predicted, classes) if predicted_counts is None else predicted_counts,
         overlaps=sides.table,
-        kept=taking_part,
+        ignored=None if taking_part is None else prepare.left_out(submitted, taking_part),
     )
 
 

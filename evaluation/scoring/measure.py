@@ -22,7 +22,7 @@ from evaluation.scoring.shapes import measure_shapes
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.matching.nearest import nearest_candidates
 from nuclei_metrics.measure import INSTANCES_AT_ONCE, MatchedImage, MeasuredImage, measure_images
-from nuclei_metrics.metrics.counts import ErrorKinds, JoinedCases, join_cases, sort_errors
+from nuclei_metrics.metrics.counts import IGNORED, ErrorKinds, JoinedCases, join_cases, sort_errors
 from nuclei_metrics.model import Instances, Int64, MatchCounts, Matches
 from nuclei_metrics.model.counts import CaseResult, ObjectList, PredictionList
 
@@ -82,11 +82,31 @@ def _result_of(
         missing=case.submitted is None,
         reference=objects[0],
         prediction=objects[1],
-        ignored_predictions=(case.submitted or 0) - len(prediction),
         matches=case.matches,
         counts=counts,
         shared=measured.shared,
         rasterisation=case.reference.report,
+        ignored={
+            side: _list_ignored(challenge, nuclei)
+            for side, nuclei in (("reference", case.reference.ignored), ("prediction", case.ignored))
+            if nuclei is not None
+        },
+    )
+
+
+def _list_ignored(challenge: Challenge, nuclei: Instances) -> ObjectList:
+    """Return the list of nuclei that left a side because of the ignore region; nothing is their candidate."""
+    number, unknown = len(nuclei), np.full(len(nuclei), np.nan)
+    return ObjectList(
+        nuclei.source_id,
+        nuclei.class_id,
+        nuclei.areas_px(),
+        shapes=measure_shapes(nuclei) if challenge.metrics.shapes else {},
+        centroid_yx=nuclei.centroids_yx(),
+        nearest=np.full(number, -1),
+        nearest_iou=unknown,
+        nearest_px=unknown,
+        kinds={rule.name: np.full(number, IGNORED, np.int8) for rule in challenge.matching.rules},
     )
 
 

@@ -433,10 +433,12 @@ def read_reference(
 
 
 def _without_regions(parts: list[Part], rules: FormatRules, where: str) -> tuple[list[Part], list[Finding]]:
-    """Remove outlines around more than five nuclei, with a warning, if the rules of a side require it."""
+    """Remove outlines of scored classes around more than five nuclei, with a warning, if the rules require it."""
     if rules.value("regions") != "leave_out":
         return parts, []
-    around = [outlines_around_others(part) if isinstance(part, Outlines) else None for part in parts]
+    around = [
+        outlines_around_others(part) & (part.class_id >= 0) if isinstance(part, Outlines) else None for part in parts
+    ]
     number = sum(int(regions.sum()) for regions in around if regions is not None)
     if not number:
         return parts, []

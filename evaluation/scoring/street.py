@@ -63,7 +63,7 @@ from evaluation.scoring.score import Result, ScoredCases, check_columns, summari
 from evaluation.scoring.workers import Progress, Run, Work, check_workers, run_work
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances.prepare import PreparedReference
-from nuclei_metrics.model import Case, CaseResult, Instances
+from nuclei_metrics.model import Case, CaseResult
 
 _NO_NUCLEI = ("region", "around-others", "crowd")  # wordings of left-out
 Finished = TypeVar("Finished")
@@ -170,9 +170,7 @@ def _match_read(challenge: Challenge, cases: Sequence[_ReadSides]) -> list[ReadC
         if len(cases) == 1:
             raise
         return [outcome for read in cases for outcome in _match_read(challenge, [read])]
-    return [
-        ReadCase(one, read.sides.prediction, read.warnings, read.seen) for one, read in zip(matched, cases, strict=True)
-    ]
+    return [ReadCase(one, read.warnings, read.seen) for one, read in zip(matched, cases, strict=True)]
 
 
 def read_and_match(
@@ -312,10 +310,9 @@ class _ReadSides:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadCase:
-    """A case that is read and matched. ``prediction``: as read, before ignore regions apply."""
+    """A case that is read and matched."""
 
     matched: MatchedCase
-    prediction: Instances | None
     warnings: tuple[Finding, ...]
     seen: SeenNuclei | None
 
@@ -362,7 +359,6 @@ def sort_cases(
     )
     prepare_decoders(challenge)
     if not all(rule.is_by_pixels for rule in challenge.matching.rules) or "overlap" in challenge.metrics.family_names:
-        import scipy.optimize
         import scipy.spatial  # noqa: F401, once: workers that are copies of this process have them
     return _SortedCases(challenge, inputs, needs)
 

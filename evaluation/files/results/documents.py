@@ -320,6 +320,7 @@ def case_entries(challenge: Challenge, cases: Sequence[CaseResult], units: Mappi
             "submitted": not result.missing,
             "ignored_predictions": result.ignored_predictions,
             "rasterisation": None if result.rasterisation is None else _columns_of(result.rasterisation),
+            **({} if result.case.spacing_um is None else {"spacing_um": result.case.spacing_um}),
             "rules": {rule: next(of_rule) for rule, of_rule in rules.items()},
         }
         for result in cases
@@ -632,6 +633,7 @@ class _OfGroup(_Open):
 class _OfCase(_OfUnit):
     group: str
     submitted: bool
+    spacing_um: float | None = None
 
 
 class DetailsFile(_Open):
@@ -797,16 +799,16 @@ OBJECT_COLUMNS = (
 )
 NEAREST_COLUMNS = ("kind", "row", "column", "nearest_id", "nearest_iou", "nearest_distance_px", "taken_by")
 OBJECTS_AT_ONCE, OBJECTS_TOGETHER = 1 << 16, 1 << 13  # rows, and nuclei of several cases, that are written at a time
-OUTCOMES = ("matched", "missed", "spurious")
+OUTCOMES = ("matched", "missed", "spurious", "ignored")
 
 
 def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measures: Sequence[str]) -> list[str]:
     """The object table as CSV, in parts: the header, then the rows of each case.
 
-    One row per matched pair, false negative and false positive, in this order under every matching rule. After
-    ``measures`` and shapes, the last columns explain why a nucleus is not matched (docs/results.md). Cells without a
-    value are empty: points have no area, and nuclei without pixels have no IoU, Dice and Hausdorff distance. Ids come
-    from untrusted files: ``cell_texts``.
+    One row per matched pair, false negative, false positive and ignored nucleus, in this order under every matching
+    rule. After ``measures`` and shapes, the last columns explain why a nucleus is not matched (docs/results.md). Cells
+    without a value are empty: points have no area, and nuclei without pixels have no IoU, Dice and Hausdorff distance.
+    Ids come from untrusted files: ``cell_texts``.
     """
     shapes = list(dict.fromkeys(name for result in results for name in result.reference.shapes))
     of_sides = [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
@@ -836,7 +838,7 @@ def _columns_known(result: CaseResult) -> tuple[object, ...]:
     sides = result.reference, result.prediction
     of_sides = [(list(side.shapes), list(side.kinds), bool(side.area_px.any())) for side in sides]
     of_rules = [(rule, list(result.counts[rule].measures), result.counts[rule].outlines) for rule in result.matches]
-    return of_sides, of_rules
+    return of_sides, of_rules, result.case.name if result.ignored else ""  # alone: ``_join_results`` leaves them out
 
 
 def _join_results(results: Sequence[CaseResult]) -> tuple[CaseResult, tuple[Int64, Int64]]:
@@ -887,7 +889,7 @@ def _object_rows(
     places: list[Int64] = []
     for number, rule in enumerate(joined.matches):
         starts = np.array([",".join((*of_case, cell_text(rule))) for of_case in labels], object)
-        for outcome, columns, rows in _object_columns(joined, rule, texts, measures, shapes):
+        for outcome, columns, rows in _object_columns(joined, rule, texts, names, measures, shapes):
             side = 1 if rows[0] is None else 0
             of_case = None if case is None else case[side][rows[side]]
             first = repeat(f"{starts[0]},{OUTCOMES[outcome]}") if of_case is None else (
@@ -920,22 +922,30 @@ def _side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
 
 
 def _object_columns(
-    result: CaseResult, rule: str, texts: Sequence[Texts], measures: Sequence[str], shapes: Sequence[str]
+    result: CaseResult,
+    rule: str,
+    texts: Sequence[Texts],
+    names: npt.NDArray[Any],
+    measures: Sequence[str],
+    shapes: Sequence[str],
 ) -> Iterator[tuple[int, list[Cells], Sequence[Indices | None]]]:
     """Yield an outcome, its columns for some rows at a time, and the nuclei of both sides in these rows, if any.
 
     A text that all rows have is endless.
     """
     matches, counts = result.matches[rule], result.counts[rule]
-    sides = list(zip((result.reference, result.prediction), texts, strict=True))
+    scored = list(zip((result.reference, result.prediction), texts, strict=True))
     matched = matches.reference_index, matches.prediction_index
-    missed, spurious = (others(len(side.area_px), index) for (side, _), index in zip(sides, matched, strict=True))
-    outcomes: tuple[tuple[tuple[Indices | None, Indices | None], int], ...] = (
-        (matched, len(matches)),
-        ((missed, None), len(missed)),
-        ((None, spurious), len(spurious)),
-    )
-    for outcome, (indices, number) in enumerate(outcomes):
+    missed, spurious = (others(len(side.area_px), index) for (side, _), index in zip(scored, matched, strict=True))
+    outcomes: list[tuple[int, list[tuple[ObjectList, Texts]], tuple[Indices | None, Indices | None], int]] = [
+        (0, scored, matched, len(matches)),
+        (1, scored, (missed, None), len(missed)),
+        (2, scored, (None, spurious), len(spurious)),
+    ]
+    for name, ignored in result.ignored.items():
+        every, own = np.arange(len(ignored.class_id)), (ignored, _side_texts(ignored, names))
+        outcomes.append((3, [own, own], (every, None) if name == "reference" else (None, every), len(every)))
+    for outcome, sides, indices, number in outcomes:
         for rows in blocks(number, OBJECTS_AT_ONCE):
             chosen = [None if index is None else index[rows] for index in indices]
             cells, of_shapes = list[Cells](), list[Cells]()
@@ -943,7 +953,7 @@ def _object_columns(
                 cells += _side_columns(of_side, side, index, counts)
                 of_shapes += _shape_columns(side, index, shapes)
             values = len(measures) * BLANK if outcome else _measure_columns(counts, rows, measures)
-            reasons = _nearest_columns(sides, chosen, rule, matches)
+            reasons = _nearest_columns(sides, chosen, rule, matches if outcome < 3 else matches.part(slice(0), 0, 0))
             yield outcome, [*cells, *values, *of_shapes, *reasons], chosen
 
 

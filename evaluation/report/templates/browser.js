@@ -4,10 +4,11 @@
   const { teams, overview, classes, cases, columns, kinds, outlines, rule, runs, score, start, why } = JSON.parse(document.getElementById("page_browser").textContent);
   const root = document.querySelector(".browser");
   const find = (selector) => root.querySelector(selector);
-  const STATES = ["matched", "wrong class", "missed", "spurious"];
-  const WORDS = ["matched", "wrong class", "false negative", "false positive"];
-  const [FOUND, MISNAMED, MISSED, SPURIOUS] = [0, 1, 2, 3];
-  const ORDER = [2, 3, 1, 0]; // of states that lost as much
+  const STATES = ["matched", "wrong class", "missed", "spurious", "ignored"];
+  const WORDS = ["matched", "wrong class", "false negative", "false positive", "ignored"];
+  const [FOUND, MISNAMED, MISSED, , IGNORED] = [0, 1, 2, 3, 4];
+  const ORDER = [2, 3, 1, 0, 4]; // of states that lost as much
+  const KINDS = ["split", "merged", "poor outline", "duplicate"]; // of false negatives and false positives
   const PAGE = 8;
   const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).match(/#\w+/)[0];
   const COLOURS = STATES.map((state) => colour(`picture-${state.replace(" ", "-")}`));
@@ -23,17 +24,19 @@
   const count = columns.team.length;
   const rowsOf = new Map(); // of a team and case
   const keyOf = (row) => `${columns.case[row]} ${columns.reference_id[row]} ${columns.reference_area[row]}`;
+  const isExtra = (row) => columns.reference_class[row] < 0; // no reference nucleus
   const ofReference = new Map(); // rows of a reference nucleus, by team
   for (let row = 0; row < count; row++) {
     const of = `${columns.team[row]} ${columns.case[row]}`;
     if (!rowsOf.has(of)) rowsOf.set(of, []);
     rowsOf.get(of).push(row);
-    if (teams.length && columns.state[row] !== SPURIOUS) {
+    if (teams.length && !isExtra(row)) {
       if (!ofReference.has(keyOf(row))) ofReference.set(keyOf(row), []);
       ofReference.get(keyOf(row))[columns.team[row]] = row;
     }
   }
   const isFound = (row) => row !== undefined && columns.state[row] < MISSED;
+  const isError = (row) => ![FOUND, IGNORED].includes(columns.state[row]);
   const reasons = new Map(why.row.map((row, at) => [row, at]));
   const isDrawn = (row) => Boolean(columns.reference[row] || columns.prediction[row]);
   const areaOf = (row) => columns.reference_area[row] ?? columns.prediction_area[row];
@@ -95,7 +98,7 @@
   const ALL = { tissue: true, reference: true, classes: false, hidden: new Set() };
   const colourOf = (side, row, shown, layers) => {
     if (layers.classes) return SERIES[Math.max(columns[`${side}_class`][row], 0) % 8];
-    if (shown.length < 2) return COLOURS[columns.state[row]];
+    if (shown.length < 2 || columns.state[row] === IGNORED) return COLOURS[columns.state[row]];
     if (side === "prediction") return SERIES[columns.team[row] % 8];
     const found = shown.filter((team) => isFound(ofReference.get(keyOf(row))[team])).length;
     return found === shown.length ? COLOURS[FOUND] : found ? colour("picture-contested") : COLOURS[MISSED];
@@ -124,7 +127,7 @@
           if (side === "reference" && (index || !layers.reference)) continue; // of the first team: all have the same
           const outline = outlineOf(side, row);
           if (!outline || !isSeen(outline.box) || layers.hidden.has(columns[`${side}_class`][row])) continue;
-          const isSubject = row === subject || (side === "reference" && subject !== undefined && columns.state[subject] !== SPURIOUS && keyOf(row) === keyOf(subject));
+          const isSubject = row === subject || (side === "reference" && subject !== undefined && !isExtra(subject) && keyOf(row) === keyOf(subject));
           const key = `${side} ${isSubject} ${colourOf(side, row, shown, layers)}`;
           if (!lines.has(key)) lines.set(key, new Path2D());
           lines.get(key).addPath(outline.path);
@@ -186,12 +189,12 @@
   const wordsOf = (row) => {
     const state = columns.state[row];
     const kind = kinds[columns.kind[row]];
-    const more = ["split", "merged", "poor outline", "duplicate", "ignored"].includes(kind) ? ` (${kind})` : "";
+    const more = KINDS.includes(kind) ? ` (${kind})` : "";
     return `${WORDS[state][0].toUpperCase()}${WORDS[state].slice(1)}${more}`;
   };
   const classWords = (row) => {
     const [reference, prediction] = [columns.reference_class[row], columns.prediction_class[row]];
-    if (columns.state[row] === SPURIOUS) return className(prediction);
+    if (isExtra(row)) return className(prediction);
     return columns.state[row] === MISNAMED ? `${className(reference)}, not ${className(prediction)}` : className(reference);
   };
   const factsOf = (row) => [
@@ -208,6 +211,7 @@
     const state = columns.state[row];
     if (state === FOUND) return columns.iou[row] === null ? "" : `IoU ${columns.iou[row].toFixed(3)}.`;
     if (state === MISNAMED) return `${classWords(row)}.`;
+    if (state === IGNORED) return "In an ignore region: not scored.";
     const [own, other] = state === MISSED ? ["reference nucleus", "predicted nucleus"] : ["predicted nucleus", "reference nucleus"];
     const at = reasons.get(row);
     if (at === undefined) return why.row.length ? `There is no ${other} here.` : "";
@@ -222,7 +226,7 @@
   // --- the gallery ---
 
   const form = find("form");
-  for (const kind of ["split", "merged", "poor outline", "duplicate", "ignored"])
+  for (const kind of [...KINDS, "ignored"])
     if (kinds.includes(kind)) form.elements.state.append(new Option(kind, kind));
   const gallery = find(".gallery");
   let chosen = [];
@@ -243,7 +247,7 @@
         if (columns.state[row] !== MISSED || columns.team[row] !== Number(not ?? columns.team[row])) continue;
         const others = ofReference.get(keyOf(row));
         if (!(by === null ? others.some(isFound) : isFound(others[by]))) continue;
-      } else if (state !== null && (state === "errors" ? columns.state[row] === FOUND : /\d/.test(state) ? columns.state[row] !== Number(state) : kinds[columns.kind[row]] !== state)) continue;
+      } else if (state !== null && (state === "errors" ? !isError(row) : /\d/.test(state) ? columns.state[row] !== Number(state) : kinds[columns.kind[row]] !== state)) continue;
       if (ofClass !== null && columns.reference_class[row] !== Number(ofClass) && columns.prediction_class[row] !== Number(ofClass)) continue;
       if (place !== null && columns.case[row] !== Number(place)) continue;
       if (team !== null && columns.team[row] !== Number(team)) continue;
@@ -361,7 +365,7 @@
       ? []
       : seen.length > 1
         ? [[COLOURS[FOUND], "found by all shown"], [colour("picture-contested"), "found by some"], [COLOURS[MISSED], "found by none"]]
-        : WORDS.map((word, state) => [COLOURS[state], word]).filter((_, state) => state !== MISNAMED || classes.length > 1);
+        : WORDS.map((word, state) => [COLOURS[state], word]).filter((_, state) => (state !== MISNAMED || classes.length > 1) && (state !== IGNORED || kinds.includes("ignored")));
     const legend = entries.map(([swatch, word]) => {
       const item = element("li", word);
       item.prepend(element("span", "", "swatch"));
@@ -417,7 +421,7 @@
   const hashOf = (row) => {
     const given = new URLSearchParams({ case: cases[place].name });
     if (row !== undefined) {
-      const side = columns.state[row] === SPURIOUS ? "prediction" : "reference";
+      const side = isExtra(row) ? "prediction" : "reference";
       given.set("nucleus", columns[`${side}_id`][row]);
       if (side === "prediction") given.set("side", side);
       if (teams.length) given.set("model", teams[columns.team[row]]);
@@ -434,7 +438,7 @@
   };
   const caseWords = (team) => {
     const value = cases[place].scores[team] ?? null;
-    const errors = (rowsOf.get(`${team} ${place}`) || []).filter((row) => columns.state[row] !== FOUND).length;
+    const errors = (rowsOf.get(`${team} ${place}`) || []).filter(isError).length;
     return `${value === null ? "" : `${score} ${value.toFixed(3)}, `}${number(errors)} ${errors === 1 ? "error" : "errors"}`;
   };
   /** Show a case as a whole. */

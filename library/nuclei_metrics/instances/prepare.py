@@ -253,6 +253,7 @@ class PreparedReference:
     findings   the warnings of the reader; carried, never looked at
     class_counts  nuclei of each class, int64 (C,), where nothing else is known of them; None: count the instances
     contested  the pixels inside several outlines of scored classes, before the overlap rule; None for points
+    ignored    instances of scored classes that left because of the ignore region; None: none did
     """
 
     instances: Instances
@@ -263,6 +264,7 @@ class PreparedReference:
     findings: tuple[Any, ...] = ()
     class_counts: Int64 | None = None
     contested: Region | None = None
+    ignored: Instances | None = None
 
 
 def prepare_reference(
@@ -306,9 +308,10 @@ def prepare_reference(
     region = empty_region() if is_scored.all() else union_region(select_instances(everything, ~is_scored))
     resolved = resolve_overlaps(scored, overlap, overlap_scope)
     region = join_regions([region, resolved.ignored], shape_yx[1])
-    instances = resolved.instances
+    instances, ignored = resolved.instances, None
     if ignore_policy is not None:
-        instances = apply_ignore_region(instances, region, ignore_policy, ignore_fraction)
+        instances, places = split_by_region(instances, region, ignore_policy, ignore_fraction)
+        ignored = left_out(resolved.instances, places)
     return PreparedReference(
         instances=instances,
         ignore=region,
@@ -316,6 +319,7 @@ def prepare_reference(
         outside=converted.outside,
         annotations=converted.scored_before + converted.ignored_before,
         contested=resolved.contested,
+        ignored=ignored,
     )
 
 
@@ -401,6 +405,22 @@ def apply_ignore_region(
     else:
         dropped = _pixels_in_region(instances.centroid_pixels_yx(), instances, region)
     return select_instances(instances, ~dropped)
+
+
+def split_by_region(
+    instances: Instances, region: Region, policy: IgnorePolicy, fraction: float | None = None
+) -> tuple[Instances, Int64]:
+    """``apply_ignore_region``, and the places of what is still scored among the instances before, int64 (M,)."""
+    numbered = replace(instances, source_id=np.arange(len(instances)))
+    scored = apply_ignore_region(numbered, region, policy, fraction)
+    return replace(scored, source_id=instances.source_id[scored.source_id]), scored.source_id
+
+
+def left_out(instances: Instances, places: Int64) -> Instances | None:
+    """The instances that are in none of the places, None: there are none."""
+    has_left = np.ones(len(instances), np.bool_)
+    has_left[places] = False
+    return select_instances(instances, has_left) if has_left.any() else None
 
 
 def more_than_fraction_inside(instances: Instances, region: Region, fraction: float) -> Bool:

@@ -382,13 +382,14 @@ def best_partners(
 # --- the kinds of errors ----------------------------------------------------------------------------------------------
 
 
-# What is wrong with each nucleus of a case: every nucleus has exactly one kind.
+# What is wrong with each nucleus of a case: every nucleus has exactly one kind. ``ignored`` are those that left both
+# sides because of an ignore region, before anything was matched or counted.
 # After TIDE (Bolya et al., ECCV 2020). Splits and merges are pieces in the sense of Coelho, Shariff, Murphy (ISBI
 # 2009). docs/report.md says it in words.
 
 
-KINDS = ("right", "missed", "spurious", "wrong_class", "poor_outline", "split", "merged", "duplicate")
-RIGHT, MISSED, SPURIOUS, WRONG_CLASS, POOR_OUTLINE, SPLIT, MERGED, DUPLICATE = range(len(KINDS))
+KINDS = ("right", "missed", "spurious", "wrong_class", "poor_outline", "split", "merged", "duplicate", "ignored")
+RIGHT, MISSED, SPURIOUS, WRONG_CLASS, POOR_OUTLINE, SPLIT, MERGED, DUPLICATE, IGNORED = range(len(KINDS))
 SHARE_DIVISOR = 10  # nuclei have to do with each other if they share one tenth
 
 Codes = npt.NDArray[np.int8]
@@ -398,8 +399,8 @@ Codes = npt.NDArray[np.int8]
 class ErrorKinds:
     """The kind of every nucleus of a case under one matching rule: indices into ``KINDS``.
 
-    reference   int8 (N,), never SPURIOUS
-    prediction  int8 (M,), never MISSED
+    reference   int8 (N,), never SPURIOUS nor IGNORED
+    prediction  int8 (M,), never MISSED nor IGNORED
     """
 
     reference: Codes

@@ -332,18 +332,22 @@ class CaseResult:
     """All that was counted in one case; ``matches`` and ``counts`` by the name of the matching rule.
 
     missing              the case was not submitted
-    ignored_predictions  predictions that left because of an ignore region
+    ignored              nuclei that left because of an ignore region, by side; a side without any is not there
     """
 
     case: Case
     missing: bool
     reference: ObjectList
     prediction: ObjectList
-    ignored_predictions: int
     matches: dict[str, Matches]
     counts: dict[str, MatchCounts]
     shared: SharedCounts = SharedCounts()
     rasterisation: RasterisationReport | None = None
+    ignored: Mapping[str, ObjectList] = field(default_factory=dict)
+
+    @property
+    def ignored_predictions(self) -> int:
+        return len(self.ignored["prediction"].class_id) if "prediction" in self.ignored else 0
 
 
 # --- Scores: numbers, or why there is none, with their intervals. -----------------------------------------------------
