@@ -46,7 +46,7 @@ def _print_everywhere() -> None:
 
 
 def main() -> NoReturn:
-    """Run a command and leave with its exit code; the last line on stderr is what a participant may read."""
+    """Run a command and leave with its exit code; participants see only the last line on stderr."""
     _open_standard_streams()
     _print_everywhere()
     sys.exit(run_watched(program))

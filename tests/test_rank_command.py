@@ -352,7 +352,7 @@ OF_TEAMS = "alpha,beta\na,0.5,0.4\nb,0.7,0.9\n"
 
 @pytest.mark.parametrize("text, columns, told", [
     (f"case,{OF_TEAMS}", ["score"], "the columns 'alpha' and 'beta'; expected a row for each value"),
-    (f"Image,{OF_TEAMS}", ["score"], "Each is taken for a team"),
+    (f"Image,{OF_TEAMS}", ["score"], "Each column is read as a team"),
     ("case,alpha,scanner,beta\na,0.5,A,0.4\nb,0.7,B,0.9\n", ["score"], "the columns 'alpha' and 'beta'"),
     (',case,"alpha",beta\n0,a,0.5,0.4\n1,b,0.7,0.9\n', ["score"], "wide-table"),
     ("Unnamed: 0,case,alpha,beta\n0,a,0.5,0.4\n1,b,0.7,0.9\n", ["score"], "wide-table"),

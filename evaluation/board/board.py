@@ -66,7 +66,7 @@ def score_and_rank(
     executor: Executor | None = None,
     before: Path | None = None,
 ) -> document.Board:
-    """Score all teams of a folder, as far as it is not done, and rank them.
+    """Score all teams of a folder without stored results, and rank all teams.
 
     executor  runs the cases, ``workers`` tasks at once, instead of new processes
     before    an older board, its folder or its leaderboard.json: changes are reported
@@ -242,8 +242,8 @@ def rank_given(
 
     before    an older board, its folder or its leaderboard.json: changes are reported
 
-    Without a challenge the columns of a CSV file must be given; the rules are then sum_of_ranks, ties "min", level 0.05
-    but for what ``settings`` change.
+    Without a challenge the columns of a CSV file must be given; the rules are then sum_of_ranks, ties "min", level
+    0.05, changed by ``settings``.
     """
     if (results is None) == (scores is None):
         number = "neither is" if results is None else "both are"
@@ -346,8 +346,8 @@ def build_board(
     unranked  teams that have no scores
     shown     entries that are not in the table, since the rules do not rank them
 
-    Teams without a rank are excluded from tests and samples. Raises WrongUsage ("missing-units") if the rules ask for
-    values of units that are unknown.
+    Teams without a rank are excluded from tests and samples. Raises WrongUsage ("missing-units") if the rules need
+    missing values of units.
     """
     table = _complete_table(table, rules)
     tests = ranked_table.compare_teams(table, rules) if rules.method == "test_then_rank" else None

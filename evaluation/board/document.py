@@ -291,7 +291,7 @@ class Board:
     teams       from the first rank to the last, equal ranks by name
     together    the test over the columns together; None without a test
     subtasks    empty if all columns belong to one subtask
-    unit_names  as far as the challenge shows them; empty if the teams have no ``by_unit``
+    unit_names  if the challenge publishes them; empty if the teams have no ``by_unit``
     alike       entries that share their errors: for organisers, never in leaderboard.json
     """
 

@@ -71,7 +71,7 @@ class _MatchedNuclei:
 def read_matched_nuclei(
     challenge: Challenge, measures: tuple[str, ...], objects: Mapping[str, Path | None]
 ) -> _MatchedNuclei:
-    """Read what teams matched under the first matching rule of a challenge, which must have one.
+    """Read the matches of teams under the first matching rule of a challenge, which must exist.
 
     objects  the objects.csv of each team; None if missing
 

@@ -100,7 +100,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
-    """Return in a few sentences what decides; every rule of [ranking] that has an effect is in them."""
+    """Describe the ranking method in a few sentences; every rule of [ranking] that has an effect is in them."""
     columns = "the column" if len(rules.columns) == 1 else f"each of {len(rules.columns)} columns"
     each = unit_name.removesuffix("s")
     weighted = any(column.weight != 1 for column in rules.columns)

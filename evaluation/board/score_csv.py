@@ -118,7 +118,7 @@ def without_teams(scores: _ScoresOfCases, teams: Collection[str]) -> _ScoresOfCa
     """Omit the scores of some teams, and cases and groups that only these have.
 
     The values are copied in the order of a table without these teams, on which the last digit of sums depends. Raises
-    WrongUsage ("no-teams") if no team is left.
+    WrongUsage ("no-teams") if no team remains.
     """
     is_left = np.array([name not in teams for name in scores.teams], np.bool_)
     if is_left.all():
@@ -171,8 +171,8 @@ def table_of_rows(
 
     columns  the end of a path defines the column: the mean over cases, or over groups of the means of their cases.
              A column that ends otherwise is the mean over ``unit``
-    unit     what teams are compared in, and what samples are drawn from
-    missing  what becomes of teams that lack values of cases: ``settle_gaps``. No row is the same as an empty cell
+    unit     the unit of comparisons and samples
+    missing  treatment of teams without values of cases: ``settle_gaps``. No row is the same as an empty cell
     mean     then all columns are means over these, however their paths end
     draw     number of samples and seed: then columns that are no means over the units are computed in samples, too
     """

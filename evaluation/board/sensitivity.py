@@ -160,7 +160,7 @@ def study_reference(
 def _changed_references(instances: Instances) -> Iterator[tuple[Instances, Instances]]:
     """Yield the nuclei and their changed copies, with their ids, in the order of PERTURBATIONS.
 
-    Nuclei go on beyond the image border: who draws them a pixel tighter still draws them up to the border.
+    Nuclei extend beyond the image border: who draws them a pixel tighter still draws them up to the border.
     A pixel of half the resolution is changed there, and compared with the nuclei at half the resolution; both are
     drawn on the pixels of the image again, so that distances and radii keep their unit.
     """
@@ -335,7 +335,7 @@ def _diameters_px(area_px: Int64) -> Float64:
 def _stratum_of(
     nuclei: CaseStudy, chosen: Bool, rules: Sequence[str], class_name: str | None, size_px: _SizeRange | None
 ) -> _Stratum:
-    """Summarise what all changes do to the chosen nuclei."""
+    """Summarise the effects of all changes on the chosen nuclei."""
     effects, values = [], nuclei.values[chosen]
     for index, name in enumerate(PERTURBATIONS):
         vanished = np.isnan(values[:, index, COMPARED_MEASURES.index("hausdorff_px")])

@@ -116,7 +116,7 @@ def scores_from_entry(team: str, entry: dict[str, Any]) -> TeamScores:
 
 @dataclass(frozen=True, slots=True)
 class PlannedColumn:
-    """A column of a ranking, and where its numbers come from: the metric, the matching rule, the aggregation."""
+    """A column of a ranking, and the source of its numbers: the metric, the matching rule, the aggregation."""
 
     path: str
     metric: Metric
@@ -281,7 +281,7 @@ def columns_in_samples(
     tables: Tables,
     weights: Int16 | Int64,
 ) -> Float64:
-    """Compute each column in samples of groups, float64 (R, K), six decimals; NaN if it is undefined or not known.
+    """Compute each column in samples of groups, float64 (R, K), six decimals; NaN if undefined or unknown.
 
     values   the value of each case (in the order of ``ordered_cases``) or group in the mean of a column
              tables   the table of all cases under a matching rule; None: unknown

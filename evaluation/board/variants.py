@@ -384,7 +384,7 @@ def _also_first(team: _TeamPlaces, variants: int) -> str:
 def _tell_changes(
     teams: Sequence[str], dimensions: Sequence[Dimension], settings: Int64, first: Bool, published: int
 ) -> list[str]:
-    """Return which single changes of the published rules give another first rank."""
+    """Return the single changes of the published rules that change the winner."""
     is_own = settings == settings[published]
     single = np.flatnonzero(is_own.sum(axis=1) == len(dimensions) - 1)
     changed = single[(first[single] != first[published]).any(axis=1)]

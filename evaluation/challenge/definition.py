@@ -395,7 +395,7 @@ def _findings_of(problem: Any) -> list[Finding]:
 
 
 def _table_at(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules], tuple[str, Mapping[str, type[Rules]]]]:
-    """The keys to a value in challenge.toml, without what pydantic puts between them, and the model of its table.
+    """The keys of a value in challenge.toml, without keys added by pydantic, and the model of its table.
 
     Last, the key that chooses among several models, and these, if the value is such a table.
     """

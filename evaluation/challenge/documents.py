@@ -143,7 +143,7 @@ def with_overlap_rule(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def overlaps_of(side: object) -> Overlaps | None:
-    """Which nuclei of a side may share pixels, as far as its table shows."""
+    """Which nuclei of a side may share pixels, according to its table."""
     format = FORMATS.get(str(side.get("format"))) if isinstance(side, dict) else None
     if format is None or not isinstance(side, dict):
         return None
@@ -152,7 +152,7 @@ def overlaps_of(side: object) -> Overlaps | None:
 
 
 def _has_no_area(reference: object) -> bool:
-    """Return whether the nuclei of a reference, as far as its table shows, are points or numbers."""
+    """Return whether the nuclei of a reference are points or numbers, according to its table."""
     if not isinstance(reference, dict):
         return False
     format = FORMATS.get(str(reference.get("format")))
@@ -176,7 +176,7 @@ def _drop_costs(below: dict[str, Any], above: object) -> None:
 def read_cases(text: str) -> tuple[Case, ...]:
     """The rows of cases.csv: case, height, width, and if they are needed the other columns of ``Case``.
 
-    Cases come back sorted by group and name, so that the order of rows changes nothing. Raises ChallengeBroken.
+    Cases are sorted by group and name, so that the order of rows changes nothing. Raises ChallengeBroken.
     """
     rows = csv.DictReader(io.StringIO(text), skipinitialspace=True)
     try:

@@ -19,10 +19,10 @@ def match_in_file_order(
     class_aware: bool,
     table: OverlapTable | None = None,
 ) -> Matches:
-    """Each reference, in the order of the file, takes the nearest prediction that is left.
+    """Each reference, in the order of the file, takes the nearest unmatched prediction.
 
-    ``score_detection`` of evalutils gives the number of these pairs. Predictions that are equally near are taken in the
-    order in which the library finds them.
+    ``score_detection`` of evalutils returns the number of these pairs. Predictions that are equally near are taken in
+    the order in which the library finds them.
     """
     radius_px *= RADIUS_ROUNDING
     left, right = (in_order(centroid_places(side)) for side in (reference, prediction))

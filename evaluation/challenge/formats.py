@@ -550,7 +550,7 @@ class ColourMapRules(FormatRules):
 
     colours        the colour of each class, by class name
     border_colour  the colour of the borders drawn between nuclei
-    border         what becomes of the pixels of borders
+    border         treatment of the pixels of borders
     """
 
     format: Literal["colour_map"]

@@ -108,7 +108,7 @@ class ReferenceRules(FormatRules):
 
 
 class SubmissionRules(FormatRules):
-    """Where predictions are and what their numbers mean.
+    """Paths of predictions and the meaning of their numbers.
 
     socket      slug of the output with the predictions in the platform's algorithm phase; with {class} one output per
                 class. Then predictions.json assigns jobs to cases; ``files`` is for other computers, by default
@@ -213,7 +213,7 @@ IN_EVERY_FORMAT = {"reference": _InEveryFormat(ReferenceRules), "submission": _I
 
 
 def __getattr__(name: str) -> Any:
-    """The model of a side in a format, by its name, as pickle asks for it."""
+    """The model of a side in a format, by its name, for pickle."""
     for each in IN_EVERY_FORMAT.values():
         side, _, format = name.partition("_")
         if side == each.side.__name__ and format in FORMATS:

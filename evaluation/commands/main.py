@@ -181,7 +181,7 @@ def _no_process() -> str:
 def _explain_failure(error: errors.EvaluationError) -> None:
     """Every finding once: one per line on a terminal, otherwise the findings missing from the last line.
 
-    The last line is for participants: it states what to do, and nothing of the reference.
+    The last line is for participants: it names the remedy, and nothing of the reference.
     """
     lines = render_findings(error.findings)
     if isinstance(error, errors.ChallengeBroken):

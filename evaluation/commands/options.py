@@ -95,7 +95,7 @@ def folder_of_pages(report: bool, output: Path | None) -> None:
 
 
 def _gathered_as(name: str, *options: Decorator) -> Decorator:
-    """Join options that a command only hands on: the command gets their values as one dictionary of this name."""
+    """Join options that a command only passes on: the command gets their values as one dictionary of this name."""
 
     def decorate(command: Command) -> Command:
         def gathered(**values: Any) -> None:
@@ -142,7 +142,7 @@ def not_both(option: str, other: str, reason: str) -> WrongUsage:
 
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
-    """Raise WrongUsage for what cannot be written; ResultsNotWritten on a full disk or in the platform's folder."""
+    """Raise WrongUsage for unwritable files; ResultsNotWritten on a full disk or in the platform's folder."""
     try:
         yield
     except OSError as error:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _with_other_format(findings: Sequence[Finding], challenge: Path, submission: Path) -> tuple[Finding, ...]:
-    """Return of a rejected submission that its files have another format, by the names that participants know."""
+    """Report that the files of a rejected submission have another format, by the names that participants see."""
     from evaluation.challenge import Challenge
     from evaluation.folders.convert import with_other_format
 

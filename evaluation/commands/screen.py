@@ -154,7 +154,7 @@ def show_json(document: Mapping[str, Any], *, sort_keys: bool = False) -> None:
 
 
 def show_written(output: Path, *names: str, page: str = "") -> None:
-    """Return which files were written; ``page`` is the last, if one was wanted."""
+    """Return which files were written; ``page`` is last, if requested."""
     click.echo(f"Written to {output}: {', '.join(filter(None, (*names, page)))}")
 
 

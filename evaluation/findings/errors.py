@@ -102,7 +102,7 @@ class WorkerDied(EvaluationError):
 
 
 class WorkersLost(EvaluationError):
-    """An executor or a cluster cannot go on. Results that are complete are kept."""
+    """An executor or a cluster stopped. Results that are complete are kept."""
 
 
 @contextmanager

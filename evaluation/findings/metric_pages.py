@@ -1,4 +1,4 @@
-"""The words of the metrics: what ``evaluation explain PATH`` prints, and docs/metrics.md.
+"""The words of the metrics: the text of ``evaluation explain PATH``, and docs/metrics.md.
 
 They are in pages/, one file per family with one section per page, and are read on demand. A section adds to the
 docstring of the formula: a worked example that a test scores, and the sources. Properties in a record are written from

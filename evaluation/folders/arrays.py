@@ -83,7 +83,7 @@ def compare(
     annotators  names of models that are second annotations: shown as the ceiling, never best or ranked
     families further families of metrics, such as "objects"
 
-    Raises ValueError for arrays that cannot be labels and for what fits together with nothing, and EvaluationError for
+    Raises ValueError for arrays that cannot be labels and for arrays without a counterpart, and EvaluationError for
     paths that cannot be read or paired and for faulty files.
 
     >>> import numpy as np

@@ -119,9 +119,9 @@ class _Writer:
     def encode(self, case: Case, parts: Sequence[Part], annotations: Annotations, where: str) -> _Encoded:
         """The files of a case; ``parts``: the ``annotations`` inside its image.
 
-        where  what loses probabilities, for messages
+        where source of the probabilities, for messages
 
-        Raises InputFault for what cannot be written.
+        Raises InputFault for unwritable content.
         """
         place = f"case {quote(case.name)}"
         if any(isinstance(part, model.Counts) for part in parts):
@@ -195,7 +195,7 @@ def _write_all(
     sources  converted files, which are never overwritten
     where    the source, for messages
 
-    Raises ConversionRefused if no nucleus is left, WrongUsage for files that cannot be written.
+    Raises ConversionRefused if no nuclei remain, WrongUsage for files that cannot be written.
     """
     written: list[Path] = []
     findings: list[Finding] = []

@@ -175,7 +175,7 @@ def _what_decides(result: Result, best: Result, path: str, model: str, *, higher
 
 
 def differences_table(differences: Sequence[ModelDifference], unit: str) -> Table:
-    """Tabulate the differences; ``unit``: what means are over, such as "images"."""
+    """Tabulate the differences; ``unit``: the unit of means, such as "images"."""
     rows = []
     for one in differences:
         interval = "" if one.low is None or one.high is None else f" ({decimal(one.low)} to {decimal(one.high)})"

@@ -204,7 +204,7 @@ def ending_of_files(jobs_file: Path, cases: Sequence[str]) -> str:
 
 
 def _outputs_beside(folder: Path, jobs: Iterable[Mapping[str, Any]], socket: str) -> Iterator[Any]:
-    """Yield the outputs next to the list that are JSON, as far as there are some."""
+    """Yield existing JSON outputs next to the list."""
     for job in jobs:
         for value in values_of(job, "outputs", JOBS_FILE):
             described = socket_of(value)

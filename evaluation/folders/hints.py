@@ -154,7 +154,7 @@ CHANGES = (
 
 
 def hints_about_files(folder: Path, submission: Path, result: Result) -> list[Finding]:
-    """Look for usual mistakes in a submission that was scored. Files that cannot be read any more give no hints."""
+    """Look for usual mistakes in a submission that was scored. Files that became unreadable yield no hints."""
     challenge = result.challenge
     if challenge.are_counts:
         return []

@@ -666,7 +666,7 @@ def usual_keys(format: str, keys: Mapping[str, Any], usual: Mapping[str, Any]) -
 
 
 class _Discovered(Mapping[Any, int]):
-    """Gives class ids to names, or to numbers, when they are first met."""
+    """Assigns class ids to names, or to numbers, at first use."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names

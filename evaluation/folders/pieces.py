@@ -208,7 +208,7 @@ def pixels_of(one: SourceFile, *, as_colours: bool = True) -> Array | None:
 
 
 def _yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str, as_colours: bool) -> Iterator[Array | None]:
-    """Yield what ``pixels_of`` returns, in the confined process."""
+    """Yield the results of ``pixels_of`` from the confined process."""
     (stream,) = streams
     try:
         shape, read = _look_at_pixels(stream, suffix, where, as_colours)

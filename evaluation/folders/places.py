@@ -83,7 +83,7 @@ def place_in_jobs(files: Sequence[SourceFile], images: Mapping[str, str]) -> _Pl
 def place_files(files: Sequence[SourceFile], format: str, known: Collection[str] = ()) -> _Placed:
     """The files with the case, group and class in their paths; class maps go with their label images.
 
-    known  names of classes that are compared, as far as they are reported
+    known names of compared classes, if available
     """
     if format in ("label_image", "nary_mat"):
         maps, paths = sides.class_maps(file.name for file in files), {file.name: file.path for file in files}
@@ -168,7 +168,7 @@ def _are_classes(split: Iterable[_Split]) -> bool:
 
 
 def _come_back(split: Collection[_Split]) -> bool:
-    """Return whether the same classes come back in several images. Those of one image must be words for nuclei."""
+    """Return whether the same classes occur in several images. Those of one image must be words for nuclei."""
     cases, classes = {one.case for one in split}, {one.of_class for one in split}
     if len(cases) == 1:
         return len(classes) > 1 and all(map(sides.OF_NUCLEI.search, classes))

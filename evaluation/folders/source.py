@@ -462,7 +462,7 @@ def pair_names(reference: Iterable[str], prediction: Iterable[str]) -> Pairing:
 
 
 def _without_suffix(name: str) -> str:
-    """A name without the folders before it, its suffixes, and what Roboflow puts after it.
+    """A name without the folders before it, its suffixes, and suffixes of Roboflow.
 
     >>> _without_suffix("train/Cell01.ome.tif"), _without_suffix("cell01_tif.rf.0123456789abcdef.jpg")
     ('cell01', 'cell01')

@@ -1,6 +1,6 @@
-"""One ZIP of a finished challenge, and what of it can be computed again years later.
+"""One ZIP of a finished challenge, and its verification years later.
 
-The archive for the public omits what shows the reference: the reference itself, details.json and objects.csv, and
+The public archive omits files that reveal the reference: the reference itself, details.json and objects.csv, and
 cases.csv if the names of cases are hidden. The same files and the same date make the same bytes.
 """
 
@@ -362,7 +362,7 @@ def _check_board(folder: Path, results: ResultFolder) -> _Checked:
 
 
 def _without_details(board: Mapping[str, Any]) -> dict[str, Any]:
-    """Reduce a leaderboard to what follows from the rules and from the metrics.json of the teams."""
+    """Reduce a leaderboard to the parts that follow from the rules and the metrics.json of the teams."""
     kept_keys = {
         "columns": ("path", "direction", "weight"),
         "teams": ("name", "position", "combined", "equal", "floors", "below_floor"),
@@ -414,7 +414,7 @@ def _check_key(name: str, folder: Path) -> _Checked:
 
 
 def _check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path | None) -> _Checked:
-    """Compute the numbers of metrics.json again, as far as they follow from details.json and objects.csv."""
+    """Recompute the numbers of metrics.json that follow from details.json and objects.csv."""
     what = f"numbers of {name} in metrics.json, from details.json and objects.csv"
     if details is None:
         return _Checked(what, "cannot be checked", "details.json is not in the archive")

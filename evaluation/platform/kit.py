@@ -47,12 +47,12 @@ class _Kit:
 
 
 def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> _Kit:
-    """Write what participants get, and PROPOSAL.md for the organiser. The reference is not opened.
+    """Write the files for participants, and PROPOSAL.md for the organiser. The reference is not opened.
 
     The rules, the cases, an example submission, its schema, the program as a wheel, in an algorithm phase an example
     algorithm, and a guide.
 
-    source  what participants install with pipx instead of the wheel, such as an address
+    source package for pipx instead of the wheel, such as an address
 
     If case names are hidden, cases.csv lists placeholders: the rules can still be checked. Raises
     ChallengeBroken, and WrongUsage if the folder has files already.
@@ -230,7 +230,7 @@ def _column_line(column: RankingColumn) -> str:
 
 
 def example_files(challenge: Challenge, rules: FormatRules, cases: Sequence[Case]) -> dict[str, bytes]:
-    """Create valid files for all cases, as the rules of a side ask for them, by relative name."""
+    """Create valid files for all cases by the rules of a side, by relative name."""
     format, made = format_of(rules.format), Example(rules, challenge.class_names)
     files: dict[str, bytes] = {}
     for file_cases in _files_of(rules.files, cases):

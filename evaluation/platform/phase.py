@@ -159,7 +159,7 @@ class _Phase:
         }
 
     def message(self) -> list[str]:
-        """Write what to ask support for, ready to be sent."""
+        """Write the message to support, ready to send."""
         asked = self.support
         lines = [f'Please set up a phase of our challenge "{self.name}".', "", f"Kind of phase: {asked.kind}"]
         if asked.inputs:
@@ -308,7 +308,7 @@ def _example_value(challenge: Challenge) -> Any:
 
 
 def _phase_settings(challenge: Challenge) -> _PhaseSettings:
-    """Return what to enter in the settings of a phase. Raises ChallengeBroken ("no-ranking").
+    """Return the settings of a phase. Raises ChallengeBroken ("no-ranking").
 
     The score is the first column of [ranking]; the other columns are extra results columns.
     """
@@ -379,7 +379,7 @@ def _explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) -
 
 
 def _explain(challenge: Challenge, support: _SupportRequest, settings: _PhaseSettings) -> list[str]:
-    """Return what to know of the whole phase."""
+    """Return explanations of the whole phase."""
     rules, ranked_only = challenge.submission, challenge.publish.metrics == "ranked"
     lines = [
         *_explain_settings(ranking_of(challenge), settings.scoring_method_choice, ranked_only=ranked_only),

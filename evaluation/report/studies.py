@@ -63,7 +63,7 @@ def _team_table(document: Document) -> Table:
 
 
 def rule_section(document: Document) -> Section:
-    """Show what changes with one rule alone, the rule of the largest effect first. Leaderboards have it too."""
+    """Show the effect of single rules, the largest effect first. Leaderboards have it too."""
     effects = [effect for effect in document["effects"] if effect["comparisons"]]
     effects.sort(key=itemgetter("dimension"))
     effects.sort(key=lambda effect: (-effect["pairs_changed"], -effect["first_changes"] / effect["comparisons"]))

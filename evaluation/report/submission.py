@@ -68,7 +68,7 @@ class ReadResult:
 
 
 def submission_page(read: ReadResult, *, title: str = "Result of a submission", standing: Sequence[Block] = ()) -> Page:
-    """The report of one result. ``standing``: its rank on a leaderboard (``standing_of``), which comes first.
+    """The report of one result. ``standing``: its rank on a leaderboard (``standing_of``), shown first.
 
     Sections below the nuclei are folded.
 
@@ -469,7 +469,7 @@ def comparison_page(
     board    the content of leaderboard.json, if several models are ranked
     nuclei   of each model, from objects.csv
     scenes   of each model by the name of the image; may be empty
-    unit     what means are over, such as "images"
+    unit     the unit of means, such as "images"
     about_classes  lines about classes that differ
     beside   tables next to the scores
     """

@@ -24,7 +24,7 @@ STYLES: dict[Tone, str] = {"plain": "", "good": "green", "warning": "yellow", "b
 
 
 def page_renderables(page: Page, *, rows: int = 20) -> list[RenderableType]:
-    """List what rich prints of a page: of tables the first ``rows``, of folded sections the title."""
+    """List the parts of a page for rich: of tables the first ``rows``, of folded sections the title."""
     parts: list[RenderableType] = [words(page.title, "bold")]
     if page.subtitle:
         parts.append(words(page.subtitle))
@@ -166,7 +166,7 @@ def _fitted(widths: Sequence[tuple[int, int]], room: int) -> list[int]:
 
 
 def words(text: str, style: str = "") -> Words:
-    """A text without markup, and without what would move the cursor."""
+    """A text without markup and cursor movements."""
     return Words(visible(text), style)
 
 

@@ -54,8 +54,8 @@ class Tissue:
     def window(self, y0: int, x0: int, y1: int, x1: int, step: int = 1) -> Rgb:
         """The pixels of rows y0 to y1 - 1 and columns x0 to x1 - 1, uint8 (h, w, 3), each the mean of step x step.
 
-        Blocks at the lower and right end may be smaller. Raises InputFault for what cannot be decoded, or is too much,
-        ValueError for a window that is empty or not inside the image.
+        Blocks at the lower and right end may be smaller. Raises InputFault for undecodable or too much data, ValueError
+        for a window that is empty or not inside the image.
         """
         if not (0 <= y0 < y1 <= self.shape_yx[0] and 0 <= x0 < x1 <= self.shape_yx[1] and step >= 1):
             raise ValueError(f"no window of an image of {self.shape_yx} px: rows {y0} to {y1}, columns {x0} to {x1}")
@@ -154,7 +154,7 @@ class _TissuePage:
         return min(self.page.rowsperstrip, self.page.imagelength), self.page.imagewidth
 
     def check(self) -> None:
-        """Refuse what cannot be read in parts, or is no picture. Raises InputFault."""
+        """Refuse files that cannot be read in parts, or are not pictures. Raises InputFault."""
         page = self.page
         if page.photometric not in (MIN_IS_WHITE, MIN_IS_BLACK, RGB, PALETTE, YCBCR) or page.imagedepth != 1:
             raise _unreadable_tissue(self.path, "pixels that are not grey or RGB")

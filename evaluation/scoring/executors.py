@@ -113,7 +113,7 @@ def _no_executor(error: BaseException) -> Finding:
 
 
 def _tasks_at_once(executor: Executor) -> int:
-    """How many tasks an executor works on at once, as far as it shows."""
+    """The number of parallel tasks of an executor, if known."""
     client = getattr(executor, "_client", None)
     if client is not None:  # of dask.distributed; a cluster may start its workers when there are tasks
         return max(CLUSTER_TASKS, sum(int(threads) for threads in client.nthreads().values()))

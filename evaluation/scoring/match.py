@@ -353,7 +353,7 @@ def _too_many_overlaps(case: Case, prediction: Instances) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class SeenNuclei:
-    """What findings about a whole submission need to know of one case. The reference decides nothing here.
+    """Data of one case for findings about a whole submission. The reference decides nothing here.
 
     nuclei, outside   predicted nuclei, and nuclei outside the image or without a pixel in it
     twins, copies     nuclei with a duplicate, and nuclei equal to another nucleus

@@ -67,7 +67,7 @@ def _too_costly(case: MatchedCase) -> InputFault:
 def _result_of(
     challenge: Challenge, case: MatchedCase, measured: MeasuredImage, objects: tuple[ObjectList, ObjectList]
 ) -> CaseResult:
-    """Return the counts of a case with its lists of nuclei and, if the challenge asks for them, published faults."""
+    """Return the counts of a case with its lists of nuclei and, if the challenge requires them, published faults."""
     reference, prediction = case.reference.instances, case.prediction
     counts = dict(measured.counts)
     if faults := challenge.matching.published_faults:

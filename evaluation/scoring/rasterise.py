@@ -103,7 +103,7 @@ def _annotated_twice(case: Case, reference: Instances) -> list[Finding]:
 
 
 def with_sizes(challenge: Challenge, folder: Path, run: Run = run_work) -> Challenge:
-    """Add to a challenge the sizes of nuclei that ``size_quantiles`` asks for, unless it has them already.
+    """Add the sizes of nuclei for ``size_quantiles`` to a challenge, unless it has them.
 
     They come from the whole reference, whatever the submission, missing cases or selected cases.
     Raises ChallengeBroken.
@@ -196,7 +196,7 @@ def label_pages(instances: Instances) -> bytes:
 def _layers_of(instances: Instances) -> Int64:
     """Put each instance into a layer, int64 (N,): the first in which it overlaps no instance before it.
 
-    The cost goes with the runs and with the pairs of them that overlap, not with the pixels.
+    The cost grows with the runs and their overlapping pairs, not with the pixels.
     """
     following = np.arange(1, len(instances.run_start) + 1)
     beyond = np.searchsorted(instances.run_start, instances.run_stop)  # the first run that starts behind each one

@@ -1,4 +1,4 @@
-"""From files to the instances of a case, by the rules of the challenge; all faults of a case come at once."""
+"""From files to the instances of a case, by the rules of the challenge; all faults of a case are reported at once."""
 
 from __future__ import annotations
 
@@ -630,7 +630,7 @@ class Store:
         self.size = 0
 
     def kept(self, key: StoreKey, make: Callable[[], Made]) -> Made:
-        """Return what ``make`` makes, from the store if it is there; a key that ends with "" is never stored."""
+        """Return the result of ``make``, from the store if possible; a key that ends with "" is never stored."""
         if content := self.pickled.get(key):
             made: Made = pickle.loads(content)
             return made

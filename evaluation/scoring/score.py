@@ -323,7 +323,7 @@ def rank_paths(rules: RankingRules) -> list[tuple[str, ...]]:
 
 
 def import_pandas() -> Any:
-    """pandas. Raises ImportError with what to do."""
+    """pandas. Raises ImportError with a remedy."""
     try:
         import pandas
     except ImportError:
@@ -436,7 +436,7 @@ def confidence_intervals(
     scores: Sequence[MetricScores],
     prefix: tuple[str, ...],
 ) -> dict[tuple[str, ...], Interval]:
-    """The confidence intervals that the challenge asks for under one matching rule, by their paths in metrics.json.
+    """The required confidence intervals under one matching rule, by their paths in metrics.json.
 
     prefix  of the paths of the rule: "" for the first rule. Undefined numbers have no entry.
     """
@@ -625,7 +625,7 @@ def _metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
 
 @cache
 def _metrics_by_pattern() -> list[tuple[re.Pattern[str], Metric]]:
-    """List what matches the paths of a metric, whatever the class or threshold in them, and the name of its page."""
+    """List the matches for the paths of a metric, with any class or threshold, and the name of its page."""
     known = [metric for family in METRIC_FAMILIES.values() for metric in family]
     return [(re.compile(rf"{_pattern_of(metric.path)}(\..*)?"), metric) for metric in known]
 

@@ -1,4 +1,4 @@
-"""The street that every submission goes down: receive, decode, match, measure, score.
+"""The path of every submission: receive, decode, match, measure, score.
 
     receive   which file is which case, and the faults of that        receive_submission
     decode    files -> annotations -> instances, of both sides             read_reference, read_prediction
@@ -284,7 +284,7 @@ class CaseOutcome:
 
     reference_share  share of the image covered by the only reference nucleus; 0 for several nuclei or no nucleus
 
-    The last of the cases that were worked on together has what all of these come to:
+    The last of the cases in a batch has the totals of the batch:
 
     scored   their counts, if no case has a fault
     seconds  processor time of their files

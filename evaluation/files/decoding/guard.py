@@ -123,7 +123,7 @@ class _ReaderFailed(Exception):
 
 
 def _receive_exactly(connection: socket.socket, size: int, deadline: float | None = None) -> bytearray:
-    """Receive so many bytes before a monotonic time. Raises EOFError if the other side is gone, TimeoutError."""
+    """Receive a number of bytes before a monotonic time. Raises EOFError if the other side is gone, TimeoutError."""
     data = bytearray(size)
     fill(connection, memoryview(data), deadline)
     return data
@@ -157,7 +157,7 @@ def _send_answer(connection: socket.socket, answer: Any) -> None:
 
 
 def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) -> tuple[str, Any]:
-    """Receive an answer of a decoder, which is not trusted, as ``_answers`` gives it.
+    """Receive an untrusted answer of a decoder, in the form of ``_answers``.
 
     most_bytes  of its arrays; other values, which grow when decoded, may have ``MESSAGE_SHARE`` of it
 
@@ -543,7 +543,7 @@ def decode(
     bounds: Bounds,
     writes: bool = False,
 ) -> Iterator[Any]:
-    """Return what ``function(streams, *arguments)`` yields, called in a decoder; it begins at once, and streams stay
+    """Return the values of ``function(streams, *arguments)``, called in a decoder; it begins at once, and streams stay
     open.
 
     function   ``module:function``, which yields plain values
@@ -641,7 +641,7 @@ def _told_here(results: Iterator[Any], where: str, owner: str) -> Iterator[Any]:
 
 
 def _limit_in_force(memory_bytes: int) -> int:
-    """Return the lowest limit of memory of a decoder that may take so many bytes for a file."""
+    """Return the lowest memory limit of a decoder with this memory for a file."""
     import resource
 
     from evaluation.files.system import memory_limit

@@ -246,8 +246,8 @@ def _dtype_of(pixel_id: int) -> np.dtype[Any]:
 
 @contextmanager
 def _itk_file(content: bytes, suffix: str) -> Iterator[str]:
-    """Write a temporary file with this content, and return its name. What SimpleITK raises meanwhile
-    becomes Damaged, with the end of its last line.
+    """Write a temporary file with this content, and return its name. Errors of SimpleITK are raised as Damaged, with
+    the end of the last line.
     """
     with tempfile.NamedTemporaryFile(suffix=suffix, delete=False) as file:  # Windows opens a file of a name once
         file.write(content)

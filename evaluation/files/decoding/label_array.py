@@ -53,7 +53,7 @@ class Pixels:
 def check_labels(
     array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], first_row: int = 0, but: Collection[int] = ()
 ) -> Integers:
-    """Check an array, and give it as labels, integer (H, W): 0 is background, every other value one instance.
+    """Check an array, and return it as labels, integer (H, W): 0 is background, every other value one instance.
 
     array     (H, W), or with axes of length 1 before or after; integers, booleans (one instance), or floats with
               integer values. It is not changed, and copied only if its values or bytes must be converted.

@@ -231,7 +231,7 @@ def _read_variable(stream: BinaryIO, name: str) -> npt.NDArray[Any]:
 
 @contextmanager
 def _scipy_faults() -> Iterator[None]:
-    """Turn what scipy.io raises and warns of into CutOff or NotMatlab."""
+    """Convert errors and warnings of scipy.io to CutOff or NotMatlab."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -377,7 +377,7 @@ def read_member(member: _Hdf5Member, *, where: str, bytes_limit: int) -> npt.NDA
 
 
 def _check_chunks(dataset: Any, needed: int) -> None:
-    """Refuse chunks that are next to the rest, or give fewer or more bytes than they have: HDF5 itself does not."""
+    """Refuse chunks outside the array, or with fewer or more bytes than declared: HDF5 itself does not."""
     plist, chunk = dataset.id.get_create_plist(), dataset.chunks
     filters = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
     for number in filters:
@@ -422,7 +422,7 @@ def _check_size_of_chunk(dataset: Any, info: Any, filters: list[int], chunk_byte
 
 @contextmanager
 def _hdf5_damage() -> Iterator[None]:
-    """Turn what h5py raises into CutOff or Damaged."""
+    """Convert errors of h5py to CutOff or Damaged."""
     try:
         yield
     except HDF5_FAULTS as error:

@@ -1,6 +1,6 @@
 """Files of pixels: the container, the header, and the image after checks.
 
-A container has one function. It looks at the header of a stream and gives ``Pixels``, before memory for the image is
+A container has one function. It reads the header of a stream and returns ``Pixels``, before memory for the image is
 taken; ``read_image`` compares them with the case and reads. PNG and NumPy files are read here.
 """
 
@@ -130,7 +130,7 @@ def _peek_npz(stream: BinaryIO, where: str, bytes_limit: int, *, names: Sequence
 
 @contextmanager
 def _zip_damage_told() -> Iterator[None]:
-    """Turn what zipfile raises into CutOff."""
+    """Convert errors of zipfile to CutOff."""
     try:
         yield
     except ZIP_FAULTS:
@@ -233,7 +233,7 @@ def _peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: boo
 
 
 def _read_png_chunk(stream: BinaryIO, remaining_bytes: int) -> tuple[bytes, bytes, int]:
-    """Read kind and payload of the next chunk, and how many bytes of the file are left after it."""
+    """Read kind and payload of the next chunk, and the number of remaining bytes of the file."""
     size, kind = struct.unpack(">I4s", Plain(stream).read(8))
     remaining_bytes -= 12 + size
     if remaining_bytes < 0:
@@ -345,7 +345,7 @@ def peek(stream: BinaryIO, suffix: str, where: str, bytes_limit: int, **options:
     """Describe the image of a file. Raises InputFault: unsupported-format, pickle, too-large and faults of its header.
 
     suffix    of the file, in lower case
-    options   what only this container needs to know
+    options special options of this container
     """
     stream_size(stream, where=where, bytes_limit=bytes_limit)
     if suffix not in CONTAINERS:

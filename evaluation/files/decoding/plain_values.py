@@ -2,7 +2,7 @@
 
 Tuples, mappings, texts, numbers, arrays of numbers and the records of ``nuclei_metrics.model`` that readers return. Not
 pickle: a person who took over the child could run code in the parent with it. A record has the arrays that its class
-describes, or is refused: whatever comes after it may rely on that.
+describes, or is refused: later code may rely on this.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def to_plain(value: Any, buffers: list[npt.NDArray[Any]]) -> Any:
 
 
 def from_plain(value: Any, buffers: Sequence[npt.NDArray[np.uint8]]) -> Any:
-    """Create the value again; lists come back as tuples. Raises ValueError for what ``to_plain`` does not make."""
+    """Create the value again; lists come back as tuples. Raises ValueError for values that ``to_plain`` does not
+    create.
+    """
     if not isinstance(value, list):
         if type(value) not in PLAIN_TYPES:
             raise ValueError("no plain value")

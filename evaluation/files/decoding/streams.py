@@ -77,7 +77,7 @@ class Plain:
 
 
 def inflated(data: bytes, most: int, wbits: int = zlib.MAX_WBITS) -> bytes:
-    """Decompress data up to their check sum; gives a byte more than ``most`` if they are more.
+    """Decompress data up to their check sum; returns one byte more than ``most`` if there are more.
 
     wbits   of zlib: ``GZIP`` or ``ZLIB_OR_GZIP`` for other headers
 
@@ -189,7 +189,7 @@ def unbounded_chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
 
 
 def gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the same bytes, at least CHUNK_BYTES at a time but for the last: gzip may give them one by one."""
+    """Yield the same bytes, at least CHUNK_BYTES at a time but for the last: gzip may return them one by one."""
     parts: list[bytes] = []
     size = 0
     for chunk in chunks:

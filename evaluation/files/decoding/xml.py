@@ -52,7 +52,7 @@ class Dialect:
 
 
 class Vertices:
-    """The vertices that the parser has met so far, and the faults of their X and Y.
+    """The vertices parsed so far, and the faults of their X and Y.
 
     invalid        the first X and Y that are no coordinates: the vertex, the axis and its text, or MISSING
     invalid_count  how many there are
@@ -72,7 +72,7 @@ class Vertices:
         return self.converted + len(self.texts) // len(self.columns)
 
     def add(self, numbers: Float64) -> None:
-        """Add the vertices that come next, float64 (V, C)."""
+        """Add the next vertices, float64 (V, C)."""
         if self.texts:
             self.convert()
         self.numbers.append(numbers)

@@ -189,7 +189,7 @@ def _yield_several(
 
 
 def _checked(annotations: Any, request: Request, case: Case) -> Annotations:
-    """Check that a decoder's answer is one that a reader can give: images of the right size, and classes that exist.
+    """Check that a decoder's answer is possible for a reader: images of the right size, and classes that exist.
 
     Raises InputFault.
     """

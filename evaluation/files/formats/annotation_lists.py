@@ -43,7 +43,7 @@ class ListSheet(Sheet):
 
     @property
     def here(self) -> str:
-        """Where the annotation at hand is."""
+        """Return the place of the current annotation."""
         return self.place(self.number)
 
     def fault(self, code: str, number: int | None = None, /, **words: Any) -> None:
@@ -51,7 +51,7 @@ class ListSheet(Sheet):
         self.faults.fault(code, self.place(self.number if number is None else number), **words)
 
     def class_of(self, name: object) -> int:
-        """Look up the class id of the annotation at hand: SKIPPED, or 0 for an unknown one, which is recorded."""
+        """Return the class id of the current annotation: SKIPPED, or 0 for an unknown one, which is recorded."""
         class_id = self.look_up(name)
         if class_id == UNKNOWN:
             self.note_unknown(name, self.number)
@@ -69,7 +69,7 @@ class ListSheet(Sheet):
 
 
 class _ClassProbabilities:
-    """The class probabilities of nuclei, as they come: objects with a number for each class, by its name or an alias.
+    """The class probabilities of nuclei, in file order: objects with a number for each class, by its name or an alias.
 
     Without requested classes, as in the conversion of a single file, they are ignored.
     """
@@ -86,7 +86,7 @@ class _ClassProbabilities:
         self.twice: list[tuple[str, str]] = []  # two of them that name one class
 
     def add(self, objects: Sequence[object]) -> None:
-        """Take the objects of nuclei that come next, None for a nucleus without one."""
+        """Add the objects of the next nuclei, None for a nucleus without an object."""
         if self.names:
             self.waiting += objects
 
@@ -177,8 +177,8 @@ class NucleusLists(ListSheet):
             check_number(self.number, *self.counted)
 
     def refuse_shape(self, what: str, kind: str, wanted: Sequence[str], fix: str) -> None:
-        """Record that the annotation at hand, or a part of it, has not the shape of the nuclei: it is a fault, or left
-        out.
+        """Record that the current annotation, or a part of it, does not have the shape of nuclei: it is a fault, or
+        left out.
         """
         if self.request.rules.value("other_shapes") == "skip":
             wording = "geometry-left-out"
@@ -224,7 +224,7 @@ class NucleusLists(ListSheet):
     def add_nuclei(
         self, source_ids: list[Any], class_id: int, probability: object = None, class_probabilities: object = None
     ) -> None:
-        """Add a row for each nucleus of the annotation at hand."""
+        """Add a row for each nucleus of the current annotation."""
         count = len(source_ids)
         if len(self.class_id) + count > self.most:
             check_number(len(self.class_id) + count, *self.counted)
@@ -299,7 +299,7 @@ class NucleusLists(ListSheet):
         self.ring_size.append(size)
 
     def check_positions(self, is_wrong: Bool, size: Int64, positions: Any) -> None:
-        """Record the vertices of the piece at hand that are no pairs of usable numbers."""
+        """Record vertices of the current piece that are not pairs of usable numbers."""
         stop, numbers = np.cumsum(size), np.array(self.ring_number)
 
         def at(vertex: int) -> tuple[str, str, str]:

@@ -86,8 +86,7 @@ class Regions(Sheet):
         return list(self.types)[int(self.type[index])]
 
     def check_regions(self, is_classed: Bool) -> None:
-        """Record the faults of vertices, and with names of the regions that need a class, bool (N,); then
-        check."""
+        """Record the faults of vertices, and of the names of regions that need a class, bool (N,); then raise them."""
         for vertex, axis, text in self.vertices.invalid:
             index = int(np.searchsorted(self.start, vertex, "right")) - 1
             place = f"{self.place(index)}, {self.vertex} {vertex - self.start[index] + 1:,}"
@@ -139,7 +138,7 @@ def _read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotati
     layer. Layers without regions need no class; layers in ``request.classes.skipped`` are ignored. A region
     with ``NegativeROA="1"`` is a hole of the smallest outline of its layer that contains its first vertex; if missing
     it is omitted, with a warning. ``source_id`` is "<layer id>/<region id>", where a missing id is replaced by the
-    position (1, 2, …). A file without regions gives no outlines.
+    position (1, 2, …). A file without regions has no outlines.
 
     Raises InputFault with all faults: too-large, unreadable-file, not-xml, forbidden-xml, wrong-format,
     unknown-class, invalid-coordinate, unsupported-shape, too-complex-outlines.

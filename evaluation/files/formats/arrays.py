@@ -191,7 +191,7 @@ def _example_of_conic_array(made: Example, cases: Sequence[Case], class_name: st
 
 
 def _read_pannuke_masks(stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """Read the nuclei of one case: one label image for each class. ``class_values`` gives the channel, from 0, of each.
+    """Read the nuclei of one case: one label image for each class. ``class_values`` contains the channels, from 0.
 
     The last channel is omitted if no class names it; other channels without a class must be empty. Raises InputFault:
     wrong-shape, unnamed-channel, and as ``CaseArray`` and ``check_labels``.
@@ -308,7 +308,7 @@ def _read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annota
 
     The class comes from ``inst_type``; without it, from most of the nucleus's pixels in ``type_map``. The number 0, or
     a missing entry in ``inst_uid``, mean no class (0). Entries for ids that are not in the map are ignored. Types are
-    not looked at if the path shows the class or the challenge gives no numbers (``class_values``).
+    not read if the path contains the class or the challenge has no numbers (``class_values``).
 
     Raises InputFault: no-mask-variable, not-numeric, wrong-length, unknown-class-value, and as ``MatFile`` and
     ``check_labels``. A warning, "binary-mask", is among the findings.

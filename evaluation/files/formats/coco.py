@@ -5,7 +5,7 @@
     {"images": [{"id": 7, "file_name": "a.png", "height": 4, "width": 5}], "categories": [{"id": 1, "name": "plasma"}],
      "annotations": [{"image_id": 7, "category_id": 1, "segmentation": …, "iscrowd": 0, "score": 0.9}]}
     [{"image_id": 7, "category_id": 1, "segmentation": …, "score": 0.9}]
-    {"labels": [0], "scores": [0.9], "masks": […]}           what mmdetection predicts for one image
+    {"labels": [0], "scores": [0.9], "masks": […]}           predictions of mmdetection for one image
 
 Ids are whole numbers or texts; both are compared as texts. A segmentation is a list of polygons
 ``[x1, y1, x2, y2, …]``, together one nucleus, or a run-length code ``{"size": [H, W], "counts": …}``, compressed or not
@@ -169,7 +169,7 @@ def _read_masks(root: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
 
 
 class _Places:
-    """The cases of the images of a document, each with a number; found when an image is first met.
+    """The cases of the images of a document, each with a number; found at the first use of an image.
 
     images    that are looked for at once
     case_of   gives the case of an image by its id; None for other images, which are omitted
@@ -363,7 +363,7 @@ class _AnnotatedNuclei(ListSheet, ABC):
 
     @abstractmethod
     def settle(self) -> None:
-        """Create arrays of the shapes that have come since the last time."""
+        """Create arrays of the shapes since the last call."""
 
     @abstractmethod
     def parts(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, Part]]:
@@ -473,7 +473,7 @@ class _SegmentedNuclei(_AnnotatedNuclei):
             self.wrong_value(entry, "segmentation", SEGMENTATION_WORDS)
 
     def settle(self) -> None:
-        """Create arrays of the segmentations that have come since the last time."""
+        """Create arrays of the segmentations since the last call."""
         what, limits = "vertices and runs", self.request.limits
         check_number(self.size // 2, what, "vertices_per_file", self.request.where, limits)
         self.settle_polygons()

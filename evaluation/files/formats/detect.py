@@ -132,7 +132,7 @@ class Detected:
 
 
 def detect_format(path: Path) -> Detected | None:
-    """Detect the format of a file, None if it is of no known one. Text may be compressed with gzip.
+    """Detect the format of a file; None if unknown. Text may be compressed with gzip.
 
     Label images and class maps look the same, as do maps of colours: all are label images here.
     Raises InputFault for damaged files, OSError for unreadable files.
@@ -225,7 +225,7 @@ def _detect_table(head: bytes) -> Detected | None:
 
 
 def _rows_of_vertices(head: bytes) -> str:
-    """Report that a table of x and y has a row for each vertex or pixel of a nucleus, and what to do; "" if it has not.
+    """Report that a table of x and y has a row for each vertex or pixel of a nucleus, with a remedy; "" if it has not.
 
     The beginning of the table has three or more consecutive rows with the same id, or the same label and touching
     coordinates.
@@ -270,9 +270,7 @@ def _beginning(head: bytes) -> tuple[list[str], list[list[str]]]:
 
 
 def _are_counts(head: bytes) -> bool:
-    """Return whether a table has a row for each image, with whole numbers besides its name, as far as its beginning
-    shows.
-    """
+    """Return whether a table has a row for each image, with integers besides its name, judging by its beginning."""
     columns, filled = _beginning(head)
     image = next((column for column, name in enumerate(columns) if name in IMAGE_COLUMNS), None)
     if image is None:

@@ -115,7 +115,7 @@ def outlines_of_rings(
     is_hole: Bool | None = None,
     **columns: Any,
 ) -> Outlines:
-    """Create outlines of rings that follow each other, with so many vertices each, and of the columns of their nuclei.
+    """Create outlines from concatenated rings, their vertex counts, and the columns of their nuclei.
 
     owner    which nucleus each ring is a part of; None: each is one
     is_hole  None: no ring is one
@@ -270,7 +270,7 @@ def tiff_bytes(pixels: npt.NDArray[Any]) -> bytes:
 
 
 def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
-    """Write an array as the image file that a name or a suffix asks for."""
+    """Write an array as the image file of a name or suffix."""
     from evaluation.files.decoding.pixels import suffix_of
 
     suffix = suffix_of(f"a{name}")

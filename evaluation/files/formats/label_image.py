@@ -369,7 +369,7 @@ def _example_of_label_image(made: Example[LabelImageRules], cases: Sequence[Case
 
 
 def example_companion(made: Example, key: str, cases: Sequence[Case]) -> bytes:
-    """Create the class map, or the class table, that goes with an example; ``key`` of the rules has its pattern."""
+    """Create the class map, or the class table, of an example; ``key`` of the rules has its pattern."""
     if key == "class_table":
         return csv_bytes(["id", "class"], made.classes_of(cases[0]))
     return image_bytes(made.class_numbers(cases[0]), made.rules.value(key))
@@ -420,7 +420,7 @@ def _read_colour_map(stream: BinaryIO, request: Request[ColourMapRules], case: C
 
 
 def restore_nuclei(pixels: UInt32, codes: dict[int, int], *, dilate: bool) -> tuple[Int32, Int16]:
-    """Number the nuclei: gives labels int32 (H, W), and the class id of each in ascending order, int16 (N,).
+    """Number the nuclei: returns labels int32 (H, W), and their class ids in ascending order, int16 (N,).
 
     pixels  codes of colours, uint32 (H, W)
     codes   the code of each class's colour by class id, in the order of the classes

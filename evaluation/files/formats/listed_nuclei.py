@@ -165,7 +165,7 @@ def write_polygons_json(
 
 
 def _in_plane(points_xy: Float64) -> Float64:
-    """Add the z to vertices that the platform gives to an image without depth, float64 (V, 3)."""
+    """Add the z of the platform for images without depth to vertices, float64 (V, 3)."""
     return np.ascontiguousarray(np.column_stack([points_xy, np.full(len(points_xy), PLANE)]))
 
 

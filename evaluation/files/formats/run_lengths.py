@@ -9,7 +9,7 @@ A code lists the pixels of one nucleus in the order of the pixels of its image, 
             (rleToString in https://github.com/cocodataset/cocoapi/blob/master/common/maskApi.c)
 
 CSV files (``rle_csv``) have a row for each nucleus, with its image and its pairs. Both challenges number pixels from 1;
-the Data Science Bowl goes down columns, Sartorius along rows.
+the Data Science Bowl counts down columns, Sartorius along rows.
 https://www.kaggle.com/c/data-science-bowl-2018/overview/evaluation
 """
 
@@ -182,7 +182,7 @@ def _counts_of_lists(codes: Sequence[Sequence[Any]]) -> tuple[Int64, Int64, Int6
 
 
 def _counts_of_strings(codes: Sequence[str]) -> tuple[Int64, Int64, Int64]:
-    """Decode the counts of strings; gives also how many each has, and which strings are no compressed codes.
+    """Decode the counts of strings; also returns their numbers, and which strings are not compressed codes.
 
     >>> _counts_of_strings(["52203", "5R", "5{"])[0].tolist()
     [5, 2, 2, 2, 5]
@@ -270,7 +270,7 @@ def instances_of_codes(
     where        the file and case, for messages
     columns      ``class_id``, ``source_id`` and so on, as in ``Instances``, (N,); instances without a run keep no pixel
 
-    The cost goes with the runs and with the pixel rows that the nuclei cover, not with their pixels. Raises InputFault
+    The cost grows with the runs and the pixel rows of the nuclei, not with their pixels. Raises InputFault
     ("too-complex-runs") if those are more than 2^18 rows and 16 for each run, which small codes of huge areas can ask
     for.
 

@@ -31,7 +31,7 @@ Row = TypeVar("Row")
 
 
 class _Spelling(str):
-    """A name of a class in lower case, by which classes are looked up, that knows how it was written."""
+    """A class name in lower case for look-up, with its original spelling."""
 
     written: str
 
@@ -59,8 +59,8 @@ def class_of_text(text: str, classes: ClassTable) -> int:
 def class_of_names(names: Iterable[str], is_nameless: bool, request: Request) -> int:
     """Return the class of the first known name, or SKIPPED or UNKNOWN.
 
-    is_nameless  whether the names state nothing: only then no name counts, so that a misspelt name is never taken for
-                 it
+    is_nameless  whether the names state nothing: only then unnamed nuclei count, so that a misspelt name never counts
+                 as this class
     """
     classes = request.classes
     folded = filter(None, map(_Spelling, names))

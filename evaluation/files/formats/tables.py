@@ -308,7 +308,7 @@ def _check_case(table: Table, column: int, request: Request, case: Case) -> None
 
 
 def load_table(stream: BinaryIO, request: Request, cases: int) -> Table:
-    """Read the table of a file of so many cases. Raises InputFault: too-large, invalid-csv."""
+    """Read the table of a file with this number of cases. Raises InputFault: too-large, invalid-csv."""
     return read_table(
         stream,
         where=request.where,
@@ -319,7 +319,7 @@ def load_table(stream: BinaryIO, request: Request, cases: int) -> Table:
 
 
 def rows_limit(request: Request, cases: int) -> int:
-    """Return the most rows that a file of so many cases may have."""
+    """Return the maximum number of rows of a file with this number of cases."""
     return request.limits.instances_per_case * max(cases, 1)
 
 

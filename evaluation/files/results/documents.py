@@ -189,7 +189,7 @@ def _put(tree: dict[str, Any], path: Iterable[str], value: Any) -> None:
 
 
 def rounded(value: float | None) -> float | None:
-    """Six decimals, so that the platform's comparison for exact equality means what people read; never -0.0.
+    """Six decimals, so that the platform's exact comparison agrees with the printed numbers; never -0.0.
 
     Raises ValueError for NaN and infinity, which orjson would write as null.
     """
@@ -551,7 +551,7 @@ class Software(_StrictForm):
 
 
 class _Families(_StrictForm):
-    """``<family>.<metric>.<aggregation>``; a family that the challenge does not ask for is absent."""
+    """``<family>.<metric>.<aggregation>``; a family that the challenge does not use is absent."""
 
     detection: ScoreTree | None = None
     classification: ScoreTree | None = None
@@ -842,7 +842,7 @@ def _columns_known(result: CaseResult) -> tuple[object, ...]:
 
 
 def _join_results(results: Sequence[CaseResult]) -> tuple[CaseResult, tuple[Int64, Int64]]:
-    """Return cases with the same columns as one case, as far as objects.csv shows it, and the case of each nucleus."""
+    """Return cases with the same columns as one case, as in objects.csv, and the case of each nucleus."""
     sides = [result.reference for result in results], [result.prediction for result in results]
     sizes = [np.array([len(side.area_px) for side in of_side]) for of_side in sides]
     first = [np.cumsum(size) - size for size in sizes]

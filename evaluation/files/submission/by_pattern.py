@@ -264,8 +264,8 @@ def compile_pattern(pattern: str, known: Mapping[str, Mapping[str, str]]) -> Cal
 def _compile_part(part: str, known: Mapping[str, Mapping[str, str]]) -> list[re.Pattern[str]]:
     """Expressions for one part of a pattern, the first that fits counts.
 
-    With one open field in it there is one way to read a name. With several, as in ``{group}_{case}*.tif``, names that
-    the challenge knows are tried first, the longest first; then any.
+    With one open field in it there is one way to read a name. With several, as in ``{group}_{case}*.tif``, names of the
+    challenge are tried first, the longest first; then any.
     """
     open_places = len(PIECE.findall(part))
     choices = (True, False) if open_places > 1 else (False,)
@@ -407,7 +407,7 @@ def _empty_file(challenge: Challenge) -> str:
 
 
 def _missing_class_files(challenge: Challenge, present: Mapping[str, Collection[int]]) -> Iterator[Finding]:
-    """Classes without a file if the challenge asks for all of them.
+    """Classes without a file, if the challenge requires all.
 
     present   by name of the case: the classes that it has a file for; "" means files of all cases
     """

@@ -116,7 +116,7 @@ class FolderFiles(SubmissionFiles):
     def walk(self, faults: _Faults) -> Iterator[str]:
         """Names of all files below the folder, litter and folders omitted; other types are faults.
 
-        The entries of a folder come in the order of their names, so that faults do not depend on the file system.
+        The entries of a folder are sorted by name, so that faults do not depend on the file system.
         """
         waiting, number = [""], 0
         limit = self.limits.files_per_submission
@@ -154,7 +154,7 @@ class FolderFiles(SubmissionFiles):
 
 
 class _CsvFile(FolderFiles):
-    """A CSV file that is the whole submission, under the name that the platform gives it."""
+    """A CSV file that is the whole submission, under the name of the platform."""
 
     def __init__(self, path: Path, limits: LimitRules) -> None:
         self.path = path.resolve()

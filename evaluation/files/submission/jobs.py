@@ -85,7 +85,7 @@ INPUTS_FILE, _ZIP_SOCKET = "inputs.json", "predictions-zip-file"
 
 
 def _check_no_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> None:
-    """Raise ChallengeBroken if the platform hands over jobs, and the challenge names no socket."""
+    """Raise ChallengeBroken if the platform passes jobs, but the challenge names no socket."""
     where = quote(folder + JOBS_FILE, 120)
     try:
         with files.open(folder + JOBS_FILE) as stream:
@@ -205,7 +205,7 @@ class _JobReader:
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Keep the findings of an error, and go on."""
+        """Keep the findings of an error, and continue."""
         try:
             yield
         except _PhaseFault as error:
@@ -278,7 +278,7 @@ class _JobReader:
             raise _PhaseFault(fault("missing-output", self.where, wording=wording, socket=socket, outputs=there))
 
     def check_outputs(self, job: _Job, usable: Mapping[int, str]) -> None:
-        """Raise InputFault if outputs are missing: all, or some if the challenge asks for every class."""
+        """Raise InputFault if outputs are missing: all, or some if the challenge requires every class."""
         rules = self.challenge.submission
         if usable and rules.missing_class_file == "empty":
             return

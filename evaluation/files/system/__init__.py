@@ -5,8 +5,8 @@
     windows.py   the same, without the signals and limits of Unix
     posix.py     signals, limits and locks that Linux and macOS share
 
-Decoders are confined on Linux only (``confinement.py``, ``evaluation.files.decoding.guard``). Nothing is imported but
-what Python brings: this package is there before the first signal, and where memory is short.
+Decoders are confined on Linux only (``confinement.py``, ``evaluation.files.decoding.guard``). Imports only the standard
+library: this package is there before the first signal, and where memory is short.
 """
 
 import sys

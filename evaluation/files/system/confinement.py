@@ -123,7 +123,7 @@ def confine(scratch: Path | None, tasks: int) -> None:
 
 
 def tasks_of_user() -> int:
-    """Count the processes and threads of the user of this process, as far as it may see them."""
+    """Count the processes and threads of the user of this process, if visible."""
     count = 0
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -132,7 +132,7 @@ def tasks_of_user() -> int:
 
 
 def missing_here() -> list[str]:
-    """Return what of the kernel's confinements this system does not offer."""
+    """Return the missing confinements of the kernel."""
     libc = ctypes.CDLL(None, use_errno=True)
     has_files = libc.syscall(LANDLOCK_CREATE, None, ctypes.c_size_t(0), GET_VERSION) >= 1
     libc.prctl(PR_SET_SECCOMP, 2, None, 0, 0)  # fails: there is no filter at address 0

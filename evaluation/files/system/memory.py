@@ -1,4 +1,4 @@
-"""Memory that is left, in bytes."""
+"""Free memory, in bytes."""
 
 from __future__ import annotations
 

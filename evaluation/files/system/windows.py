@@ -83,7 +83,7 @@ def process_limit() -> int | None:
 
 
 def usable_processors() -> int:
-    """Return the processors of the machine, as far as their processes can be waited for."""
+    """Return the processors of the machine, up to the number of processes that can be waited for."""
     return min(os.cpu_count() or 1, _MOST_PROCESSES)
 
 
