@@ -55,7 +55,7 @@ from evaluation.folders import places
 from evaluation.folders import source as sides
 from evaluation.folders.pieces import COLOURED, VOLUMES, Files, pixels_of, plane_of, remedy, unfold
 from evaluation.folders.source import Size, Source, SourceCase, SourceFile, bare_parts
-from nuclei_metrics.instances.plausible import holders_of_outlines, outlines_around_others
+from nuclei_metrics.instances.plausible import holders_of_outlines, outlines_around_others, select_outlines
 from nuclei_metrics.model import Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
 
 SUFFIX_OF_FORMAT = {
@@ -504,7 +504,7 @@ class _Reading:
                     yield image.labels
 
     def source_of(self, cases: Mapping[str, SourceCase], **more: Any) -> Source:
-        named = tuple(name for name in self.classes if name != sides.NAMELESS)
+        named = () if self.classes == [sides.NAMELESS] else tuple(self.classes)
         return Source(self.path, self.format, self.suffix, self.keys, cases, named, self.numbers, **more)
 
     def request(self, file: SourceFile, files: str = "{case}") -> Request:
@@ -549,16 +549,15 @@ class _Reading:
     def look_for_regions(self, annotations: Annotations) -> None:
         """Ignore tissue regions, if outlines of a case contain more than five nuclei."""
         outlines = [part for part in annotations.parts if isinstance(part, Outlines)]
+        around = [outlines_around_others(part) for part in outlines]
+        if any(regions.any() for regions in around) and "regions" in FORMATS[self.format].model_fields:
+            self.keys["regions"] = "leave_out"
+            outlines = [select_outlines(part, ~regions) for part, regions in zip(outlines, around, strict=True)]
         for part in outlines if len(self.classes) > 1 else ():
             holder = holders_of_outlines(part)
             self.of_class.update(part.class_id.tolist())
             inside = np.flatnonzero(holder >= 0)
             self.held.update(zip(part.class_id[inside].tolist(), part.class_id[holder[inside]].tolist(), strict=True))
-        if (
-            any(outlines_around_others(part).any() for part in outlines)
-            and "regions" in FORMATS[self.format].model_fields
-        ):
-            self.keys["regions"] = "leave_out"
 
     def read_table(self, file: SourceFile) -> None:
         """Add the classes in the table of ids and classes of a label image. Raises InputFault."""

@@ -25,7 +25,8 @@ _Words = tuple[str, ...]  # the folders and the stem of a name
 _LOOKED_AT = 3  # images whose nuclei of different classes are laid on each other
 _BY_CHANCE_PX = 50  # that the nuclei of unrelated images must share by chance to be told from classes
 _CLASS = re.compile("[A-Za-z][A-Za-z +-]{2,40}")
-_KINDS = {"nucleus", "nuclear", "cell", "cellular", "whole cell", "cytoplasm", "membrane"}  # of labels, not of nuclei
+_KIND_WORD = r"(?:nuc(?:leus|lei|lear)?|(?:whole[_ -]?)?cells?|cellular|cytoplasm|membrane)"  # of labels, not of nuclei
+_KIND = re.compile(rf"(?<![^/_ -]){_KIND_WORD}(?![^/_ -])", re.IGNORECASE)
 
 
 class _Split(NamedTuple):
@@ -156,14 +157,26 @@ def _with_classes(files: Sequence[SourceFile], known: Collection[str]) -> tuple[
         names = list(dict.fromkeys(one.of_class for one in doubtful.values()))
         alike = ",".join(names[:20])
         return {}, (f"{listed(names, 3, last='and')} are read as images. If they are classes: --classes '{alike}'.",)
-    return {}, ()
+    return {}, _kinds_of_labels(["/".join(bare_parts(file.name)) for file in files])
+
+
+def _kinds_of_labels(names: Sequence[str]) -> tuple[str, ...]:
+    """Return what to do where the paths name label images of two kinds for each image, such as nuclei and cells."""
+    kinds: dict[str, list[str]] = {}
+    for name in names:
+        kinds.setdefault(_KIND.sub("", name, count=1), []).append(name)
+    if min(map(len, kinds.values()), default=0) < 2:
+        return ()
+    two = " and ".join(map(quote, next(iter(kinds.values()))[:2]))
+    return (f"{two} are read as two images. If they are nuclei and cells of one image, pass the files of one kind.",)
 
 
 def _are_classes(split: Iterable[_Split]) -> bool:
     """Return whether names may be class names: words, except names for kinds of files and parts of data sets."""
     names = {one.of_class for one in split}
     return all(map(_CLASS.fullmatch, names)) and not any(
-        sides.ENDING.search(f"_{name}") or name.casefold() in sides.PARTS_OF_SETS | _KINDS for name in names
+        sides.ENDING.search(f"_{name}") or name.casefold() in sides.PARTS_OF_SETS or _KIND.fullmatch(name)
+        for name in names
     )
 
 

@@ -293,6 +293,7 @@ MAGICS = {
     (b"version https:/",): "a Git LFS pointer instead of the file: run git lfs pull",
     (b"/annex/objects/",): "a git-annex pointer instead of the file: run git annex get",
     (b"GIF8",): "a GIF file",
+    (b"\xff\xfe", b"\xfe\xff"): "text in UTF-16: save it as UTF-8",
     (HDF5_MAGIC,): "an HDF5 file",
     (b"MATLAB",): "a MATLAB file",
     MHA_MAGICS: "a MetaImage file",

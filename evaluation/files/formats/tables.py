@@ -65,10 +65,12 @@ IMAGE_NUMBERS = ("imagenumber", "slice", "frame", "timestep")  # count images, w
 WITH_XY = "with columns x and y in px"
 OF_QUPATH = f"export GeoJSON (File > Export objects as GeoJSON), or divide by the size of a pixel: a table {WITH_XY}"
 ONE_EACH = f"write a table for each image, {WITH_XY}"
+BY_ROW = "name the columns y and x; if a nucleus has several rows, write label images"
 # Headers that all occur in a table that is not read, what it is, and what to do. A micro sign in lower case is a mu.
 OTHER_TABLES = (
     (("shape-type", "vertex-index"), "shapes of napari", "export their labels layer (.tif)"),
     (("axis-0", "axis-1", "axis-2"), "points of napari with more than two axes", ONE_EACH),
+    *(((row, column), "places by row and column", BY_ROW) for row, column in (("row", "col"), ("row", "column"))),
     (("centroid-2",), "a table of scikit-image with more than two axes", ONE_EACH),
     (("position_x", "track_id"), "spots of TrackMate, in units of the image", f"write a table {WITH_XY}"),
     (("centroid x \u03bcm",), "measurements of QuPath in um", OF_QUPATH),
