@@ -203,7 +203,7 @@ def compare_outlines(reference_area: Float64, teams: Mapping[str, MatchedOutline
 
 
 def share_of_errors(one: Float64, other: Float64, reference: Float64) -> float | None:
-    """Compute in how many of the nuclei that both matched, and one outlined unlike the reference, the areas agree.
+    """Return the share of common errors in which two teams have outlines of equal area.
 
     Areas are float64 (N,), NaN: not matched. None for fewer than ``FEWEST_COMPARED`` such nuclei.
 

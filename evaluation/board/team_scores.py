@@ -170,7 +170,7 @@ def team_of_documents(
 ) -> TeamScores:
     """Read the scores of a team in its metrics.json and, if known, its details.json.
 
-    tables  its cases under a matching rule: then its numbers in samples are computed as well
+    tables   its cases under a matching rule, to compute its numbers in samples
 
     Raises InputFault ("not-metrics") if details.json is not of this result.
     """

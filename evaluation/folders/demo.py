@@ -61,7 +61,7 @@ def is_demo(challenge_folder: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _DemoOutcome:
-    """metrics.json of the three teams, their leaderboard, and if all is written."""
+    """metrics.json of the three teams, their leaderboard, and whether all files are written."""
 
     results: dict[str, dict[str, Any]]
     board: Board

@@ -462,7 +462,7 @@ class Decoder:
 
 
 class _OfThread(threading.local):
-    """The decoders of a thread that are not at work, by their owners, and whether they write copies of files.
+    """The idle decoders of a thread, by owner, and whether they write copies of files.
 
     share    maximum bytes of memory that a decoder may take for a file; None without parallel work
     seconds  processor time spent on the files of each owner

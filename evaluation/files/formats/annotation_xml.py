@@ -32,8 +32,8 @@ from nuclei_metrics.model.arrays import expand
 
 
 class Regions(Sheet):
-    """The N regions of a document, in its order: in lists while the parser meets them, since the garbage collector
-    walks those fast, then in arrays.
+    """The N regions of a document, in its order: lists during parsing, because they are fast to garbage-collect, then
+    arrays.
 
     region, vertex  their names in the format
     nameless        message for a region without a named owner
