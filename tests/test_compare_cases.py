@@ -397,7 +397,7 @@ MORE_OF_THREADS: dict[str, tuple[float | str, str]] = {
         ("ctc_tra", "instanseg_trio", "mesmer_two", "visiumhd"), ("There are two label images for one image", "")
     ),
     "tiles_vs_whole": ("may be tiles of 'cell01'", ""),
-    "ls_brush": ("names of Label Studio do not tell the image", ""),
+    "ls_brush": ("names of Label Studio do not contain the image", ""),
     **dict.fromkeys(("nii_both", "palette_white_both", "list_12"), (0.8, "")),
     "neg16": ("16 bits with a sign overflowed", ""),
     "cellvit_fold": ("[pickle]", ""),
@@ -670,7 +670,7 @@ LAYOUTS: dict[str, list[tuple]] = {
             **coco_of(n, ("a.tif",)), "annotations": 2 * coco_of(n, ("a.tif",))["annotations"],
         }}), 4 / 7),
         ("results without their data set", pred({"r.json": results("cell01.tif", "cell02.tif")}, "cell01", "cell02"),
-         "These are ids of images"),
+         "These are image ids"),
         *((f"images that the reference has not, {name}", {
             "ref": {"gt.json": coco("cell01.tif")}, "pred": {name: of_all("cell01.tif", "cell02.tif")},
         }, 0.8, "--save-challenge kept", {"no reference;": None})

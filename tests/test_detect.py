@@ -235,4 +235,4 @@ def test_files_in_shares_of_an_image_need_its_size(tmp_path, capsys):
         source.write_text(source.read_text().replace("0 ", "1 ", 1))
         convert_file(source, tmp_path / "out", "label_tiff", size_yx=SHAPE, class_names=["tumour"])
     assert run(["compare", str(tmp_path / "in"), str(tmp_path / "in")]) == 2
-    assert "Put the images beside the files" in capsys.readouterr().err
+    assert "Put the images next to the files" in capsys.readouterr().err

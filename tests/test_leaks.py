@@ -486,6 +486,6 @@ def test_an_address_is_no_place_to_write_to(tmp_path, monkeypatch, capsys):
     for scheme, command in zip(("s3", "gs", "file", "https", "s3"), [*commands, ("demo",)], strict=True):
         address = f"{scheme}://bucket/out"
         code, last = run(capsys, *command, "--output", address)
-        line = f"Cannot run: [cannot-write] '{address}': a storage URL; expected a folder or file "
+        line = f"Cannot run: [cannot-write] '{address}': a storage URL; expected a local path"
         assert (code, last[: len(line)]) == (2, line)
     assert [path.name for path in tmp_path.iterdir()] == ["c"]

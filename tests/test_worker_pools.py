@@ -267,7 +267,7 @@ def test_a_submission_whose_worker_was_lost_is_scored_by_itself_and_then_not_aga
         rank(made, tmp_path / "some", executor=executor)
     assert contents(tmp_path / "some") == expected
     with Forgetful(lambda number: True) as executor:
-        with pytest.raises(Exception, match="a worker: ended without an answer") as died:
+        with pytest.raises(Exception, match="a worker: stopped unexpectedly") as died:
             score_submission(made / "challenge", made / "teams/team_0", executor=executor, workers=1)
         assert type(died.value).__name__ == "WorkerDied"
         assert executor.submitted == PARTS

@@ -93,7 +93,7 @@ TABLE = Table(
             (b"\n<!Doctype HTML PUBLIC", ".png", f"[wrong-format] {HTML}, such as"),
             (b"<HTML>", ".png", f"[wrong-format] {HTML}"),
             (b" ", ".png", "[wrong-format] something else; expected"),
-            (b"II*\0", ".tif", "[unreadable-file] the data stop before their end"))),
+            (b"II*\0", ".tif", "[unreadable-file] truncated or damaged data"))),
         *((content, {"suffix": suffix, "limits": {"bytes_per_file": 50}}, ["[too-large]"])
           for content, suffix in ((png_file(IMAGE), ".png"), (rgb(IMAGE), ".tif"))),
         (png_file(MANY_COLOURS), {"shape_yx": (4, 50)},

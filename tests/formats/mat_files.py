@@ -235,7 +235,7 @@ REFUSED: list[tuple[Any, dict[str, Any], Any]] = [
        ["[unsupported-format] an HDF5 file that is not MATLAB's, so the order of its axes is unknown; "
         f"{HOW_TO_SAVE}"]) for options in ({}, {"userblock_size": 512})),
     *((mat_7_3({}, bomb(compression)), {"shape_yx": (200, 310)},
-       ["[unreadable-file] the data stop before their end, or are dam"]) for compression in ("gzip", None)),
+       ["[unreadable-file] truncated or damaged data"]) for compression in ("gzip", None)),
     (mat_7_3({}, huge_chunks), {},
      ["[wrong-format] a damaged header (chunks of 1,600,000,000 bytes for an array of 2,480); expected"]),
     *((mat_7_3({}, dataset(HUGE, "i4", **options)), {"shape_yx": shape}, [line])

@@ -185,7 +185,7 @@ def unbounded_chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
     except zlib.error as error:
         raise refused("unreadable-file", where, wording="broken-gzip", got=str(error)) from None
     if not inflate.eof:
-        raise refused("unreadable-file", where, wording="broken-gzip", got="the compressed data stop before their end")
+        raise refused("unreadable-file", where, wording="broken-gzip", got="truncated compressed data")
 
 
 def gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
