@@ -20,15 +20,7 @@ import numpy as np
 from evaluation.board import document, matched_nuclei, ranked_table
 from evaluation.board import rules as ranking_rules
 from evaluation.board.score_csv import ScoresInFile, UnitKind, metrics_in, read_scores
-from evaluation.board.stored import (
-    REFERENCE_FILE,
-    RESULTS,
-    Unranked,
-    read_board,
-    read_metrics,
-    read_reference_hashes,
-    score_or_nan,
-)
+from evaluation.board.stored import REFERENCE_FILE, RESULTS, Unranked, read_metrics, read_reference_hashes, score_or_nan
 from evaluation.board.team_scores import TeamScores, floor_values, groups_of, plan_columns, score_table
 from evaluation.board.teams import Note, ResultFolder, reference_hashes, score_teams
 from evaluation.board.titles import subtasks_of
@@ -49,6 +41,7 @@ EARLIER_LIMIT = 10_000
 WITH_TESTS = "'unranked' or 'complete_cases', since filled-in values hide differences from tests"
 SET_MISSING = "Write the missing values, or --set missing=unranked (or complete_cases)."
 THIS = ""  # stands for the submission among earlier ones; no file has this name
+_NO_PLACES: dict[str, Any] = {"teams": (), "together": None, "subtasks": (), "methods": (), "decided_by": ()}
 DEFAULT_RANKING: Mapping[str, Any] = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05}
 
 
@@ -116,7 +109,7 @@ class _Older:
 def _older_board(path: Path | None) -> _Older | None:
     """Read a board that was written before. Raises WrongUsage."""
     with faults_as(WrongUsage):
-        return None if path is None else _Older(read_board(path), read_reference_hashes(path))
+        return None if path is None else _Older(document.read_board(path), read_reference_hashes(path))
 
 
 def _with_moves(
@@ -357,11 +350,11 @@ def build_board(
     if tests is None or placed is not table:
         tests = ranked_table.compare_teams(placed, rules)
     few = len(table.teams) + len(unranked) <= document.PAIRS_UP_TO
-    places: dict[str, Any] = {"stability": document.BoardStability(0, rules.seed, "no-teams")}
+    places = _NO_PLACES | {"stability": document.BoardStability(0, rules.seed, "no-teams")}
     if full and placed.teams:
         plain = full if placed is table else ranked_table.apply_method(placed, rules, tests)
         places = _placed_teams(placed, rules, tests, plain, few=few)
-    teams: tuple[document.TeamRow, ...] = places.get("teams", ())
+    teams: tuple[document.TeamRow, ...] = places["teams"]
     by_unit = bool(teams) and teams[0].columns[0].by_unit is not ABSENT
     paths = [column.path for column in rules.columns]
     without = [

@@ -4,17 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic import TypeAdapter
+from pydantic.json_schema import SkipJsonSchema
 
 from evaluation.board import ranked_table
 from evaluation.board.facts import facts_of
 from evaluation.board.matched_nuclei import Alike, CommonNuclei
+from evaluation.board.stored import read_document
 from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.files.results.documents import ABSENT, PValue, as_json, csv_table, encoded
-from evaluation.findings import SUMMARY_LIMIT
+from evaluation.files.results.documents import (
+    ABSENT,
+    ChallengeIdentity,
+    Number,
+    PValue,
+    Software,
+    Value,
+    Values,
+    as_json,
+    csv_table,
+    encoded,
+    in_file,
+)
+from evaluation.findings import SUMMARY_LIMIT, quote
 from nuclei_metrics.model import Float64, RankingMethod, ScoreTable
 from nuclei_metrics.ranking.declared_test import ColumnsTogether
 from nuclei_metrics.ranking.differences import Differences
@@ -26,6 +43,13 @@ PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megab
 VALUES_UP_TO = 2_000_000  # values of teams in columns and units; 106 teams x 2,263 cases x 8 columns fit
 
 
+_PValueInFile = Annotated[PValue, in_file(Number | None)]
+
+
+class _SoftwareOfBoard(Software):
+    scored_with: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _ColumnCell:
     """Information on an entry in a column of the ranking; NaN: undefined.
@@ -35,10 +59,10 @@ class _ColumnCell:
     """
 
     path: str
-    value: float
-    rank: float = ABSENT
-    ranked_by: float = ABSENT
-    by_unit: Float64 = ABSENT
+    value: Value
+    rank: Value = ABSENT
+    ranked_by: Value = ABSENT
+    by_unit: Values = ABSENT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,8 +84,8 @@ class UnrankedRow(ShownRow):
 class _PlaceShare(NamedTuple):
     """The share of the bootstrap samples in which a team has a rank."""
 
-    place: float
-    share: float
+    place: Value
+    share: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,17 +104,17 @@ class TeamRow(ShownRow):
     places         ranks that occur in samples; omitted for more than ``PAIRS_UP_TO`` teams
     """
 
-    position: float
-    combined: float
+    position: Number
+    combined: Value
     equal: tuple[str, ...]
-    rank_interval: Mapping[str, float] | None
-    probability_of_first: float | None
-    first_alone: float | None
-    first_shared: float | None
+    rank_interval: Mapping[str, Value] | None
+    probability_of_first: Value | None
+    first_alone: Value | None
+    first_shared: Value | None
     rank_set: Mapping[str, int] = ABSENT
-    floors: Float64 = ABSENT
+    floors: Values = ABSENT
     below_floor: bool = ABSENT
-    unit_places: Float64 = ABSENT
+    unit_places: Values = ABSENT
     places: tuple[_PlaceShare, ...] = ABSENT
 
 
@@ -106,12 +130,12 @@ class _PairDifference:
     first: str
     second: str
     units: int
-    mean: float
-    low: float
-    high: float
-    effect: float
-    ahead: float
-    p_value: PValue
+    mean: Value
+    low: Value
+    high: Value
+    effect: Value
+    ahead: Value
+    p_value: _PValueInFile
     verdict: str
 
 
@@ -125,15 +149,15 @@ class _TeamTest:
     name: str
     better_than: list[str] | int
     worse_than: list[str] | int
-    mean_rank: float = ABSENT
-    p_values: list[PValue] = ABSENT
+    mean_rank: Value = ABSENT
+    p_values: list[_PValueInFile] = ABSENT
 
 
 class _FriedmanTest(NamedTuple):
     """The test whether any two teams differ."""
 
-    statistic: float | None
-    p_value: PValue | None
+    statistic: Value | None
+    p_value: _PValueInFile | None
     distribution: str | None
 
 
@@ -153,7 +177,7 @@ class _Significance:
     least_units: int
     friedman: _FriedmanTest = ABSENT
     pair_distribution: str | None = ABSENT
-    critical_difference: float | None = ABSENT
+    critical_difference: Value | None = ABSENT
     teams: list[_TeamTest] = ABSENT
     cliques: list[list[str]] = ABSENT
 
@@ -166,10 +190,10 @@ class BoardColumn:
     """
 
     path: str
-    direction: str
-    weight: float
+    direction: Literal["ascending", "descending"]
+    weight: Number
     significance: _Significance | None
-    margin: float = ABSENT
+    margin: Value = ABSENT
     differences: list[_PairDifference] = ABSENT
 
 
@@ -191,8 +215,8 @@ class _MethodPlaces(NamedTuple):
     """Ranks under one method of ranking, and Kendall's tau-b to the ranks under every method."""
 
     method: RankingMethod
-    places: Float64
-    kendall_tau: Float64
+    places: Values
+    kendall_tau: Values
 
 
 class SubtaskPlaces(NamedTuple):
@@ -200,7 +224,7 @@ class SubtaskPlaces(NamedTuple):
 
     name: str
     columns: list[str]
-    places: Float64
+    places: Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +238,8 @@ class BoardStability:
     samples: int
     seed: int
     undefined: str | None
-    kendall_tau: Mapping[str, float] = ABSENT
-    same_order: float = ABSENT
+    kendall_tau: Mapping[str, Value] = ABSENT
+    same_order: Value = ABSENT
     first_changes_without: list[str] = ABSENT
     most_changes_without: str | None = ABSENT
     columns: list[str] = ABSENT
@@ -247,8 +271,8 @@ class ScoreChange(NamedTuple):
     """The value of a team in a column of this board, on an older one and now."""
 
     path: str
-    before: float | None
-    now: float | None
+    before: Value | None
+    now: Value | None
 
 
 class Decision(NamedTuple):
@@ -262,8 +286,8 @@ class Move(NamedTuple):
     """Rank and scores of a team on an older board and on this board; None if missing there."""
 
     name: str
-    before: float | None
-    now: float | None
+    before: Value | None
+    now: Value | None
     scores: list[ScoreChange]
 
 
@@ -295,8 +319,8 @@ class Board:
     alike       entries that share their errors: for organisers, never in leaderboard.json
     """
 
-    challenge: Mapping[str, str] | None
-    software: Mapping[str, Any]
+    challenge: Annotated[Mapping[str, str] | None, in_file(ChallengeIdentity | None)]
+    software: Annotated[Mapping[str, Any], in_file(_SoftwareOfBoard)]
     ranking: Mapping[str, Any]
     units: UnitCount
     unit_names: tuple[str, ...]
@@ -305,15 +329,15 @@ class Board:
     shown: tuple[ShownRow, ...]
     stability: BoardStability
     findings: tuple[str, ...]
-    together: _TogetherTest | None = None
-    teams: tuple[TeamRow, ...] = ()
-    subtasks: tuple[SubtaskPlaces, ...] = ()
-    methods: tuple[_MethodPlaces, ...] = ()
+    together: _TogetherTest | None
+    teams: tuple[TeamRow, ...]
+    subtasks: tuple[SubtaskPlaces, ...]
+    methods: tuple[_MethodPlaces, ...]
+    decided_by: tuple[Decision, ...]
     gaps: _BoardGaps = ABSENT
-    decided_by: tuple[Decision, ...] = ()
     common_nuclei: CommonNuclei | None = None
     before: OlderBoard = ABSENT
-    alike: Alike = field(default_factory=Alike)
+    alike: SkipJsonSchema[Alike] = field(default_factory=Alike)
 
 
 # --- from tables to records -------------------------------------------------------------------------------------------
@@ -489,6 +513,18 @@ def board_methods(places_of_methods: Mapping[RankingMethod, Float64]) -> tuple[_
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def board_form() -> TypeAdapter[Board]:
+    """Return the form of leaderboard.json: further keys may be there."""
+    return TypeAdapter(Board)
+
+
+def read_board(path: Path) -> dict[str, Any]:
+    """Read a leaderboard.json, or the leaderboard.json of a folder, as ``read_document`` does."""
+    path = path / "leaderboard.json" if path.is_dir() else path
+    return read_document(path, partial(board_form().validate_json, strict=True), where=quote(path.name))
 
 
 def leaderboard_json(board: Board) -> str:

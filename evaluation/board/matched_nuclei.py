@@ -26,7 +26,7 @@ from evaluation.board.team_scores import groups_of
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
 from evaluation.files.decoding.csv import numbers_of
-from evaluation.files.results.documents import number
+from evaluation.files.results.documents import Value, number
 from evaluation.findings import percent, quote, render_summary
 from evaluation.findings.errors import InputFault, refused
 from nuclei_metrics.metrics.segmentation import is_distance
@@ -271,9 +271,9 @@ class _MeasureOfPair:
            neither
     """
 
-    difference: float
-    low: float
-    high: float
+    difference: Value
+    low: Value
+    high: Value
     ahead: str | None
 
 
@@ -288,7 +288,7 @@ class _PairOnCommon:
     first: str
     second: str
     common: int
-    shares: list[float]
+    shares: list[Value]
     by: str
     measures: list[_MeasureOfPair]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,18 +12,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import orjson
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from evaluation.challenge import LimitRules
 from evaluation.files.decoding.csv import Table, read_table
 from evaluation.files.decoding.json import check_keys, read_json, read_whole_text, resting_collector
-from evaluation.files.results.documents import (
-    DetailsFile,
-    LeaderboardFile,
-    MetricsFile,
-    ReferenceFile,
-    expanded_details,
-)
+from evaluation.files.results.documents import DetailsFile, MetricsFile, ReferenceFile, expanded_details
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
 from nuclei_metrics.model import Bool
@@ -90,18 +84,12 @@ def _why_refused(error: OSError | ValueError | RecursionError) -> str:
 
 def read_details(path: Path, *, where: str) -> dict[str, Any]:
     """Read a details.json, as ``read_document`` does, with scores as nested tables."""
-    document = read_document(path, DetailsFile, where=where)
+    document = read_document(path, DetailsFile.model_validate_json, where=where)
     try:
         return expanded_details(document)
     except (KeyError, IndexError, TypeError, AttributeError, RecursionError):
         got = "a score without a path, or a patient without cases"
         raise refused("not-metrics", where, wording="not-our-form", got=got, name=path.name) from None
-
-
-def read_board(path: Path) -> dict[str, Any]:
-    """Read a leaderboard.json, or the leaderboard.json of a folder, as ``read_document`` does."""
-    path = path / "leaderboard.json" if path.is_dir() else path
-    return read_document(path, LeaderboardFile, where=quote(path.name))
 
 
 def read_reference_hashes(board: Path) -> dict[str, str] | None:
@@ -112,11 +100,11 @@ def read_reference_hashes(board: Path) -> dict[str, str] | None:
     path = (board if board.is_dir() else board.parent) / REFERENCE_FILE
     if not path.is_file():
         return None
-    hashes: dict[str, str] = read_document(path, ReferenceFile, where=quote(path.name))["cases"]
+    hashes: dict[str, str] = read_document(path, ReferenceFile.model_validate_json, where=quote(path.name))["cases"]
     return hashes
 
 
-def read_document(path: Path, form: type[BaseModel], *, where: str) -> dict[str, Any]:
+def read_document(path: Path, check_form: Callable[[bytes | bytearray], object], *, where: str) -> dict[str, Any]:
     """Read JSON that this program wrote, which may be large, and check its form.
 
     Raises InputFault: not-metrics, too-large, too-deep.
@@ -127,7 +115,7 @@ def read_document(path: Path, form: type[BaseModel], *, where: str) -> dict[str,
         with resting_collector():
             document: dict[str, Any] = orjson.loads(data)
         check_keys(data, where)
-        form.model_validate(document)
+        check_form(data)
     except (OSError, ValidationError, RecursionError, orjson.JSONDecodeError) as error:
         raise refused("not-metrics", where, wording="not-our-form", got=_why_refused(error), name=path.name) from None
     return document

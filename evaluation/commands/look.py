@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,10 @@ from evaluation.findings import catalogue, code_index, code_page, counted, did_y
 from evaluation.findings.errors import ChallengeBroken, ReferenceBroken, WrongUsage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import BaseModel
+
     from nuclei_metrics.model import OriginRule, OverlapRule
 
 
@@ -361,7 +366,7 @@ def _reasons(results: Path | None, case: str | None, at: str | None, team: str |
         raise options.needed_beside(named[0], option, "--results with --case and --at, or with --team")
     for option in (option for option in named if option not in wanted):
         raise options.not_both(option, "--team", "a nucleus or a team is explained")
-    from evaluation.board.stored import read_board
+    from evaluation.board.document import read_board
     from evaluation.report.folders import read_result, reading
     from evaluation.report.leaderboard import why_behind
     from evaluation.report.reasons import one_percent_more, reasons_at
@@ -422,10 +427,17 @@ def _schema_text(file: str) -> str:
 
         return json.dumps(json_schema(file), indent=1) + "\n"
     from evaluation.challenge import Challenge
-    from evaluation.files.results.documents import MODEL_OF_FILE, as_json
+    from evaluation.files.results.documents import DetailsFile, MetricsFile, as_json
 
-    document = MODEL_OF_FILE.get(file, Challenge).model_json_schema()
-    if file not in MODEL_OF_FILE:
+    if file == "leaderboard.json":
+        from evaluation.board.document import board_form
+
+        with warnings.catch_warnings(action="ignore"):  # about fields that a document may lack
+            document = board_form().json_schema()
+    else:
+        forms: Mapping[str, type[BaseModel]] = {"metrics.json": MetricsFile, "details.json": DetailsFile}
+        document = forms.get(file, Challenge).model_json_schema()
+    if file == "challenge.toml":
         del document["properties"]["cases"]
     return as_json({"$schema": "https://json-schema.org/draft/2020-12/schema", **document})
 

@@ -25,7 +25,7 @@ import orjson
 from evaluation.board import stored as store
 from evaluation.board import team_scores
 from evaluation.board.board import rank_folder
-from evaluation.board.document import leaderboard_json
+from evaluation.board.document import leaderboard_json, read_board
 from evaluation.board.rules import load_ranked
 from evaluation.board.teams import ResultFolder, reference_names, score_teams
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRules
@@ -343,7 +343,7 @@ def _check_board(folder: Path, results: ResultFolder) -> _Checked:
         return _Checked(what, "cannot be checked", f"there is no {BOARD_FILE}")
     stored = (folder / BOARD_FILE).read_bytes()
     try:
-        before: Any = store.read_board(folder / BOARD_FILE)
+        before: Any = read_board(folder / BOARD_FILE)
         older = before.get("before", ABSENT)  # the older board is not here
         again = leaderboard_json(replace(rank_folder(folder / "challenge", results, {}), before=older)).encode()
         after = orjson.loads(again)

@@ -12,8 +12,8 @@ from urllib.parse import quote as in_url
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.board.document import Board, leaderboard_document
-from evaluation.board.stored import all_metrics, read_board, read_details, read_document, read_metrics, read_objects
+from evaluation.board.document import Board, leaderboard_document, read_board
+from evaluation.board.stored import all_metrics, read_details, read_document, read_metrics, read_objects
 from evaluation.board.teams import find_teams
 from evaluation.board.titles import metric_title
 from evaluation.challenge import Challenge
@@ -190,7 +190,7 @@ def document_in(folder: Path) -> str:
 
 def _read_study(path: Path) -> dict[str, Any]:
     """The content of audit.json or sensitivity.json, as ``read_document``."""
-    return read_document(path, StudyFile, where=quote(path.name))
+    return read_document(path, StudyFile.model_validate_json, where=quote(path.name))
 
 
 # --- one submission ---------------------------------------------------------------------------------------------------

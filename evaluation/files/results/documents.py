@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, StringConstraints
 from typing_extensions import TypeAliasType
 
 from evaluation.challenge import COUNTED, Challenge
@@ -529,11 +529,20 @@ JsonTable = dict[str, Any]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
+def in_file(form: Any) -> GetPydanticSchema:
+    """Describe a field of a record that has another type in its file than in the program."""
+    return GetPydanticSchema(lambda _, handler: handler(form))
+
+
+Value = Annotated[float, in_file(Number | None)]  # NaN is null
+Values = Annotated[Float64, in_file(list[Number | None])]
+
+
 class _StrictForm(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
-class _ChallengeIdentity(_StrictForm):
+class ChallengeIdentity(_StrictForm):
     """Which rules the scores were created with: equal hashes, equal rules and cases.
 
     ``ranking_hash``: the hash of [ranking] and [audit].
@@ -584,7 +593,7 @@ class Leaderboard(_StrictForm):
 class MetricsFile(_Families):
     """metrics.json: finite numbers, or null with the reason at the same path under ``undefined``; no dot in a key."""
 
-    challenge: _ChallengeIdentity
+    challenge: ChallengeIdentity
     software: Software
     leaderboard: Leaderboard | None = None
     alternatives: dict[Key, _Families] = {}
@@ -599,7 +608,7 @@ class _SoftwareOfDetails(Software):
     unconfined: list[str] = []
 
 
-class _RulesOfDetails(_ChallengeIdentity):
+class _RulesOfDetails(ChallengeIdentity):
     rules: JsonTable
 
 
@@ -651,60 +660,6 @@ class DetailsFile(_Open):
     metrics: MetricsFile | None = None
 
 
-class _BoardSoftware(Software):
-    scored_with: list[str] = []
-
-
-class _ColumnForm(_Open):
-    path: str
-    direction: Literal["ascending", "descending"]
-    weight: Number
-    significance: JsonTable | None
-
-
-class _CellForm(_Open):
-    path: str
-    value: Number | None
-    rank: Number | None = None
-    ranked_by: Number | None = None
-    by_unit: list[Number | None] = []
-
-
-class _ShownEntry(_Open):
-    name: str
-    columns: list[_CellForm]
-
-
-class _UnrankedTeam(_ShownEntry):
-    code: str
-    reason: str
-
-
-class _RankedTeam(_ShownEntry):
-    position: Number
-    combined: Number | None
-    equal: list[str]
-    rank_interval: dict[str, Number] | None
-    probability_of_first: Number | None
-    floors: list[Number | None] = []
-    unit_places: list[Number | None] = []
-
-
-class LeaderboardFile(_Open):
-    """leaderboard.json."""
-
-    challenge: _ChallengeIdentity | None
-    software: _BoardSoftware
-    ranking: JsonTable
-    units: JsonTable
-    columns: list[_ColumnForm]
-    teams: list[_RankedTeam]
-    not_ranked: list[_UnrankedTeam]
-    shown: list[_ShownEntry] = []
-    stability: JsonTable
-    findings: list[str]
-
-
 class ReferenceFile(_Open):
     """reference.json next to a leaderboard: the hash of the reference files of each case. For organisers."""
 
@@ -714,15 +669,8 @@ class ReferenceFile(_Open):
 class StudyFile(_Open):
     """Common beginning of audit.json and sensitivity.json; only their pages read the rest."""
 
-    challenge: _ChallengeIdentity | None
+    challenge: ChallengeIdentity | None
     software: dict[str, str]
-
-
-MODEL_OF_FILE: dict[str, type[BaseModel]] = {
-    "metrics.json": MetricsFile,
-    "details.json": DetailsFile,
-    "leaderboard.json": LeaderboardFile,
-}
 
 
 # --- tables as CSV, and objects.csv -----------------------------------------------------------------------------------
