@@ -1442,6 +1442,16 @@ def test_init_writes_the_pattern_of_files_of_classes(form: str, capsys) -> None:
     assert metrics_in("out")["classification"]["balanced_accuracy"]["group_mean"] == 1
 
 
+@pytest.mark.parametrize("files, told", [
+    ({"a_nuclei.tif": as_is, "a_cells.tif": as_is}, "'a_cells' and 'a_nuclei' are read as two images."),
+    ({"a.npy": lambda n: np.where(n, n.astype(np.int32), -1)}, "[negative-label] case 'a', 'reference/a.npy'"),
+])  # fmt: skip
+def test_init_tells_what_it_assumes_and_what_cannot_be_scored(files: Files, told: str, capsys) -> None:
+    lay_out({"mine/reference": {name: make(R) for name, make in files.items()}})
+    assert run(["init", "mine"]) == 0
+    assert told in capsys.readouterr().out
+
+
 def test_init_says_how_pieces_become_a_challenge(capsys) -> None:
     lay_out({"mine/reference": a_file_each("{image}/masks/{n}.png")["ref"]})
     assert run(["init", "mine"]) == 2

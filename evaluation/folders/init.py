@@ -93,10 +93,11 @@ def initialise_challenge(
         challenge = Challenge.build(resolve_preset(dict(document)))
         sizes = looked.sizes()
         cases = tuple(replace(c, size_yx=c.size_yx or sizes.get(c.name)) for c in find_cases(challenge, folder))
-        lines = [f"Reference {looked.reference.words()}"]
+        lines = [f"Reference {looked.reference.words()}", *_notes_of(looked.reference)]
         if looked.sample:
             named = () if looked.sample.numbers else looked.sample.classes
-            lines += [f"Submission {looked.sample.words()}", *_foreign_classes(named, challenge)]
+            lines += [f"Submission {looked.sample.words()}", *_notes_of(looked.sample)]
+            lines += [*_foreign_classes(named, challenge)]
         findings = [*looked.reference.findings, *looked.plan.findings]
     reaching: list[str] = []  # cases whose size is how far their outlines reach
     if looked is not None and looked.reference.keys.get("units", "px") == "px":
@@ -142,6 +143,11 @@ def initialise_challenge(
     if has_pixels:
         lines.append("Then: 'evaluation rasterise' shows how the overlap rule changes your reference.")
     return lines + render_findings([*findings, *gameable_ranking(challenge)])
+
+
+def _notes_of(side: Source) -> list[str]:
+    """Return what was assumed of the files of a side; options that ``compare`` alone has are no advice here."""
+    return [note for note in side.notes if "--" not in note]
 
 
 def _take_jobs(
@@ -191,8 +197,9 @@ def _suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[_ListedCa
     try:
         radius = study_sensitivity(folder)["advised_radius_px"]
         _, prepared = rasterise_reference(folder)
-    except (EvaluationError, InputFault):
-        return ["The matching rules were not checked against the nuclei: the reference cannot be scored as it is."]
+    except (EvaluationError, InputFault) as error:
+        said = "The matching rules were not checked against the nuclei: the reference cannot be scored as it is."
+        return [said, *render_findings(error.findings)]
     told = render_findings(reference_findings(prepared))
     first, *others = challenge.matching.rules
     near = next((rule for rule in others if rule.rule == "centroid_closest_first"), None)
