@@ -1040,6 +1040,8 @@ LAYOUTS["classes"] = [
     ("a fault of a table names its file", both(TTS), "'reference/a.csv', line 2, line 3: 'Tumour' is not a class",
      "--classes Stroma,Immune",
      {"The reference has a fault, or does not fit the options: see the lines above.": 1, "rganiser": 0}),
+    ("a fault names the file as it is", both({f"a_mask{end}": TTS[f"a{end}"] for end in (".tif", ".csv")}),
+     "'reference/a_mask.csv', line 2, line 3: 'Tumour' is not a class", "--classes Stroma,Immune", {}),
     *((f"an empty class in the {side}", {**both(TTS), side: tabled("Tumour", "Tumour", "")}, expected, options,
        {"Or ignore classes: --classes none.": None} if not options else {})
       for side in ("ref", "pred")

@@ -682,7 +682,8 @@ def test_a_reference_that_may_change_unseen_is_never_kept(monkeypatch: pytest.Mo
         monkeypatch.setattr(module, "file_states", lambda *case, state=state: state)
         monkeypatch.setattr(module, "store", Store())
         for _ in range(3):
-            (reference,) = kept_references(challenge, Path("folder"), [(case, None)], "rules")
+            side = module.reference_side(challenge, Path("folder"))
+            (reference,) = kept_references(challenge, Path("folder"), [(case, None)], "rules", side)
             assert isinstance(reference, PreparedReference) and not len(reference.instances)
         assert len(module.store.pickled) == entries
 

@@ -159,7 +159,7 @@ def with_pairs(
     board: document.Board,
     challenge: Challenge,
     rules: RankingRules,
-    objects: Mapping[str, Path | None],
+    objects: Mapping[str, Path | bytes | None],
     *,
     alike: bool = True,
 ) -> document.Board:

@@ -69,7 +69,7 @@ class _MatchedNuclei:
 
 
 def read_matched_nuclei(
-    challenge: Challenge, measures: tuple[str, ...], objects: Mapping[str, Path | None]
+    challenge: Challenge, measures: tuple[str, ...], objects: Mapping[str, Path | bytes | None]
 ) -> _MatchedNuclei:
     """Read the matches of teams under the first matching rule of a challenge, which must exist.
 
@@ -97,15 +97,14 @@ def read_matched_nuclei(
 
 
 def _read_matched(
-    path: Path | None, rule: str, measures: Sequence[str], cases: set[bytes], index_of: dict[Nucleus, int]
+    objects: Path | bytes | None, rule: str, measures: Sequence[str], cases: set[bytes], index_of: dict[Nucleus, int]
 ) -> tuple[Int64, Float64]:
     """Read the matched rows of a team: the index of each nucleus, int64 (M,), and area, IoU and measures, (2 + K, M).
 
     New nuclei get the next index. Raises InputFault, OSError.
     """
-    if path is None or not path.is_file():
+    if (table := read_objects(objects)) is None:
         raise refused("not-metrics", "'objects.csv'", got="not there")
-    table = read_objects(path)
     rows = table.take(np.flatnonzero(rows_with(table, "rule", rule) & rows_with(table, "outcome", "matched")))
     columns = [rows.cells(rows.need(name)) for name in NUCLEUS]
     if not cases.issuperset(columns[0]):

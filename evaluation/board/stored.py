@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -121,9 +122,11 @@ def read_document(path: Path, check_form: Callable[[bytes | bytearray], object],
     return document
 
 
-def read_objects(path: Path) -> Table:
-    """Read the table of an objects.csv. Raises InputFault, OSError."""
-    with path.open("rb") as stream:
+def read_objects(objects: Path | bytes | None) -> Table | None:
+    """Read the table of an objects.csv, a file or its content; None if missing. Raises InputFault, OSError."""
+    if objects is None or (isinstance(objects, Path) and not objects.is_file()):
+        return None
+    with BytesIO(objects) if isinstance(objects, bytes) else objects.open("rb") as stream:
         return read_table(stream, where="'objects.csv'", bytes_limit=OBJECTS_BYTES, rows_limit=OBJECTS_ROWS)
 
 

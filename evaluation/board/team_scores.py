@@ -409,12 +409,11 @@ def stored_tables(challenge: Challenge, details: Mapping[str, Any], objects: Pat
 
 def _stored_pairs(challenge: Challenge, cases: Sequence[Case], rule: str, objects: Path | None) -> PairSamples | None:
     """Read the matched pairs of an objects.csv under a matching rule; None if missing, or it cannot be read."""
-    if objects is None or not objects.is_file():
-        return None
     row_of = {case.name.encode(): row for row, case in enumerate(cases)}
     class_of = {name.encode(): index for index, name in enumerate(challenge.class_names, start=1)}
     try:
-        table = read_objects(objects)
+        if (table := read_objects(objects)) is None:
+            return None
         rows = table.take(np.flatnonzero(rows_with(table, "rule", rule) & rows_with(table, "outcome", "matched")))
         case = np.array([row_of[name] for name in rows.cells(rows.need("case"))], np.int64)
         sides = [

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from os.path import commonprefix
 from pathlib import Path
@@ -50,9 +49,9 @@ from evaluation.folders.source import NAMELESS, Source, SourceFile, convert_call
 from evaluation.report.page import Page, Table
 from evaluation.report.result import ResultDocuments
 from evaluation.report.skills import COMPARED, MARK, SkillRow, side_by_side, skill_rows
-from evaluation.scoring.score import Result, import_pandas
-from evaluation.scoring.street import score_submission
-from evaluation.scoring.workers import Progress, progress_of_round
+from evaluation.scoring.score import Result, import_pandas, summarise
+from evaluation.scoring.street import count_submission
+from evaluation.scoring.workers import Progress, progress_of_round, run_work
 
 if TYPE_CHECKING:
     import pandas
@@ -123,46 +122,39 @@ def compare_paths(
         parties = parties_of(reference_side, of_models, planned)
         results: dict[str, Result] = {}
         scenes: dict[str, Mapping[str, Scene]] = {}
-        tissue = _link_tissue(reference_side, of_models, workspace / "tissue") if pictures else None
+        tissue = _tissue_of(reference_side, of_models.values()) if pictures else {}
         signs = [line for side in sides for line in (f"Files of {quote(str(side.path), 120)}:", *side.signs)]
         notes: list[str] = signs if explain else []
         findings = list(planned.findings)
         lost: dict[str, list[str]] = {}
         for number, party in enumerate(parties):
-            scratch = workspace / f"challenge_{number}"
-            target = scratch if number or folder is None else folder
-            made = challenges.make_challenge(reference_side, party, target, wanted, scratch)
+            made = challenges.make_challenge(reference_side, party, wanted, workspace)
             if faults := challenges.faults_of_sizes(made):
                 raise WrongUsage(*faults)
-            challenge = Challenge.load(made.folder)
-            for model, document in made.documents.items():
-                own = Challenge.build({**document, "cases": challenge.cases})
-                submitted = made.folder / "submissions" / model
-                real_names = _names_of_files(made, model)
-                with _told_of(model if len(of_models) > 1 else "", classes, real_names):
-                    result = score_submission(
-                        made.folder,
-                        submitted,
-                        challenge=own,
-                        workers=workers,
-                        progress=progress_of_round(progress, len(results), len(of_models)),
-                    )
-                if tissue is not None:
-                    from evaluation.report.pictures import illustrate_cases  # slow to import
+            challenge = next(iter(made.rules.values()))
+            for model, own in made.rules.items():
+                submitted = made.submissions[model]
+                shown = progress_of_round(progress, len(results), len(of_models))
+                with _told_of(model if len(of_models) > 1 else "", classes):
+                    run = partial(run_work, workers=workers)
+                    result = summarise(*count_submission(own, made.reference, submitted, run, shown))
+                if pictures:
+                    from evaluation.report.pictures import judge_files  # slow to import
 
                     names = [case.name for case in own.cases]
-                    shown = illustrate_cases(
-                        made.folder, submitted, challenge=own, drawn=names, images=tissue, workers=workers
-                    )
-                    scenes[model] = shown.scenes
-                hints = hints_about_files(made.folder, submitted, result)
+                    drawn = judge_files(own, made.reference, submitted, tissue, names, workers=workers)
+                    scenes[model] = drawn.scenes
+                hints = hints_about_files(made.reference, submitted, result)
                 hints = [_about_um(hint, of_models[model]) for hint in hints]
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
-                asked = [_with_real_name(one, real_names) for one in _for_files(result.findings)]
-                asked = [_about_labels(one, is_of_reference=one.side == "reference") for one in asked]
+                asked = [
+                    _about_labels(one, is_of_reference=one.side == "reference") for one in _for_files(result.findings)
+                ]
                 results[model] = replace(result, challenge=challenge, findings=tuple(asked))
                 for words in filter(None, (_about_overlaps(own, result), _about_empty(result))):
                     lost.setdefault(words, []).append(model)
+            if folder is not None and number == 0:
+                made.save(folder)
             notes += made.notes
             findings += made.findings
         notes += [words.format(names=names_of(models)) for words, models in lost.items()]
@@ -170,24 +162,19 @@ def compare_paths(
         return comparison_of(results, parties, tuple(dict.fromkeys(notes)), findings, scenes, annotators)
 
 
-def _link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -> Path:
-    """A folder with links to the pictures that are next to the files of a case, or in a folder of pictures near
-    them."""
-    folder.mkdir()
+def _tissue_of(reference: Source, models: Collection[Source]) -> dict[str, Path]:
+    """The pictures that are next to the files of a case, or in a folder of pictures near them, by case."""
     taken: set[str] = set()
+    pictures = {}
     for name, case in reference.cases.items():
         free = free_name(safe_name(name), taken)
-        files = [file for side in (reference, *models.values()) for file in side.cases.get(name, case).files]
+        files = [file for side in (reference, *models) for file in side.cases.get(name, case).files]
         own = {path for file in files for path in (file.path, file.classes)}
         near = (path for file in files for path in pictures_near(file.path, [name]))
         picture = next((path for path in near if path not in own and path.suffix in TISSUE_SUFFIXES), None)
         if picture is not None:
-            place = folder / f"{free}{picture.suffix}"
-            try:
-                place.symlink_to(picture.resolve())
-            except OSError:  # Windows: a privilege
-                shutil.copyfile(picture, place)
-    return folder
+            pictures[free] = picture
+    return pictures
 
 
 def _look_at_sides(
@@ -273,7 +260,7 @@ def _told_without_challenge() -> Iterator[None]:
 
 
 @contextmanager
-def _told_of(model: str, classes: str | None, real_names: Mapping[str, str]) -> Iterator[None]:
+def _told_of(model: str, classes: str | None) -> Iterator[None]:
     """Put the name of a model ("" for a single model) before the faults of its files, and the use of ``--classes``
     (value ``classes``) after faults of the classes of nuclei."""
     try:
@@ -281,34 +268,11 @@ def _told_of(model: str, classes: str | None, real_names: Mapping[str, str]) -> 
     except (SubmissionRejected, ChallengeBroken) as error:
         is_of_reference = isinstance(error, ChallengeBroken)
         findings = [_about_labels(finding, is_of_reference=is_of_reference) for finding in error.findings]
-        findings = [_with_real_name(finding, real_names) for finding in findings]
         findings = findings if challenges.is_none(classes) else [_with_advice(finding) for finding in findings]
         if model and isinstance(error, SubmissionRejected):
             findings = [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in findings]
         error.findings = tuple(findings)
         raise
-
-
-def _names_of_files(made: challenges.MadeChallenge, model: str) -> dict[str, str]:
-    """Names of the files of a created challenge in messages, and their original names, for files with a changed suffix.
-
-    The suffix fits their content: ``a.png`` is renamed if it contains a TIFF, or was written as an array.
-    """
-    names = {}
-    for name, case in made.cases.items():
-        for below, side in (("reference/", case.reference), ("", case.predictions.get(model))):
-            for file in side.files if side else ():
-                if not file.name.lower().endswith(file.suffix):
-                    names[quote(f"{below}{name}{file.suffix}")] = quote(f"{below}{file.name}")
-    return names
-
-
-def _with_real_name(finding: Finding, real_names: Mapping[str, str]) -> Finding:
-    """A finding with the original names of the files."""
-    where = finding.where
-    for made, real in real_names.items():
-        where = where.replace(made, real) if made in where else where
-    return finding if where == finding.where else replace(finding, where=where)
 
 
 def _check_ignored(reference: Source, models: Collection[Source], ignore: Sequence[str]) -> None:
@@ -466,8 +430,8 @@ class Comparison:
         shown = [Unranked(model, "other-rules", NO_PLACE, _values_at(results[model], paths)) for model in self.apart]
         board = board_of_challenge(challenge, ranking, teams, shown, ())
         board = replace(board, units=board.units._replace(kind=self.unit))
-        with _objects_of(results) as objects:
-            return with_pairs(board, challenge, ranking, objects, alike=False)
+        objects = {model: result.objects.encode() for model, result in results.items()}
+        return with_pairs(board, challenge, ranking, objects, alike=False)
 
     @property
     def unit(self) -> str:
@@ -532,8 +496,7 @@ class Comparison:
         names = [case.name for case in self.challenge.cases]
         if image is not None and image not in names:
             raise ValueError(f"no image {image!r}; expected {listed(names)}")
-        with self._nuclei() as nuclei:
-            sections = image_sections(self._labelled(), nuclei, self._drawn, start=image or "*")
+        sections = image_sections(self._labelled(), self._nuclei(), self._drawn, start=image or "*")
         subtitle = f"{counted(len(self.results), 'model')}, {counted(len(names), 'image')}"
         return ShownPage(Page(self.challenge.name, subtitle, (), tuple(sections[:1])), height)
 
@@ -584,26 +547,24 @@ class Comparison:
         from evaluation.report.submission import comparison_page
 
         differences = differences_table(self.differences, self.unit) if self.differences else None
-        with self._nuclei() as nuclei:
-            return comparison_page(
-                self._labelled(),
-                leaderboard_document(self.board) if ranking and self.board else None,
-                nuclei,
-                self._drawn,
-                title=self.challenge.name,
-                about_classes=self.about_classes,
-                beside=[table for table in (differences, self._summary()) if table is not None],
-                unit=self.unit,
-            )
+        return comparison_page(
+            self._labelled(),
+            leaderboard_document(self.board) if ranking and self.board else None,
+            self._nuclei(),
+            self._drawn,
+            title=self.challenge.name,
+            about_classes=self.about_classes,
+            beside=[table for table in (differences, self._summary()) if table is not None],
+            unit=self.unit,
+        )
 
-    @contextmanager
-    def _nuclei(self) -> Iterator[dict[str, NucleusTable | None]]:
+    def _nuclei(self) -> dict[str, NucleusTable | None]:
         """The nuclei of each model."""
         from evaluation.report.folders import read_nuclei
 
         documents, labels = self.details(), self.labels
-        with _objects_of(self.results) as paths:
-            yield {labels[model]: read_nuclei(path, documents[model]) for model, path in paths.items()}
+        objects = {model: result.objects.encode() for model, result in self.results.items()}
+        return {labels[model]: read_nuclei(table, documents[model]) for model, table in objects.items()}
 
     @cached_property
     def _drawn(self) -> Mapping[str, Mapping[str, Scene]]:
@@ -678,16 +639,6 @@ def comparison_of(
         raise ValueError(f"annotators: {unknown[0]!r} is no prediction; expected {listed(results)}")
     told = tuple(dict.fromkeys(reported))
     return Comparison(dict(results), tuple(notes), told, apart, scenes or {}, tuple(annotators))
-
-
-@contextmanager
-def _objects_of(results: Mapping[str, Result]) -> Iterator[dict[str, Path]]:
-    """The objects.csv of each model, as long as the block lasts."""
-    with tempfile.TemporaryDirectory(prefix="evaluation-compare-") as scratch:
-        paths = {model: Path(scratch) / f"{number}.csv" for number, model in enumerate(results)}
-        for model, path in paths.items():
-            path.write_bytes(results[model].objects.encode())
-        yield paths
 
 
 def _of_model(finding: Finding, model: str, models: Mapping[str, Result]) -> Finding:

@@ -19,10 +19,12 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import RadiusRule
 from evaluation.files.decoding.annotations import Annotations, library_faults
 from evaluation.files.decoding.label_array import CLASSES_AT_MOST
+from evaluation.files.submission import SubmissionFiles
 from evaluation.findings import Finding, counted, fault, listed, percent
 from evaluation.findings.errors import InputFault
+from evaluation.scoring import read as reading
 from evaluation.scoring.match import end_in_8_bits
-from evaluation.scoring.read import in_image, read_case, read_reference, read_shared_reference, submission_side
+from evaluation.scoring.read import ReferenceFolder
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import Result
 from nuclei_metrics.instances.prepare import convert_parts
@@ -153,7 +155,7 @@ CHANGES = (
 # --- what is looked at ------------------------------------------------------------------------------------------------
 
 
-def hints_about_files(folder: Path, submission: Path, result: Result) -> list[Finding]:
+def hints_about_files(folder: ReferenceFolder, submission: Path | SubmissionFiles, result: Result) -> list[Finding]:
     """Look for usual mistakes in a submission that was scored. Files that became unreadable yield no hints."""
     challenge = result.challenge
     if challenge.are_counts:
@@ -167,7 +169,9 @@ def hints_about_files(folder: Path, submission: Path, result: Result) -> list[Fi
         return []
 
 
-def hint_about_size(challenge: Challenge, folder: Path, submission: Path, own_sizes: Mapping[str, Size]) -> str:
+def hint_about_size(
+    challenge: Challenge, folder: ReferenceFolder, submission: SubmissionFiles, own_sizes: Mapping[str, Size]
+) -> str:
     """Return how predictions of other sizes than their images, by case, would fit; "" if nothing that was tried
     fits."""
     try:
@@ -199,7 +203,10 @@ def hints_about(look: Callable[[], list[TriedImage]], result: Result) -> list[Fi
 
 
 def _read_some(
-    challenge: Challenge, folder: Path, submission: Path, own_sizes: Mapping[str, Size] | None = None
+    challenge: Challenge,
+    folder: ReferenceFolder,
+    submission: Path | SubmissionFiles,
+    own_sizes: Mapping[str, Size] | None = None,
 ) -> list[TriedImage]:
     """Read up to four images with nuclei on both sides; with ``own_sizes``, px, only predictions of these sizes.
 
@@ -208,8 +215,8 @@ def _read_some(
     rule = challenge.matching.rules[0]
     are_points = challenge.reference.are_points or challenge.submission.are_points
     received = receive_submission(challenge, submission, folder)
-    shared = read_shared_reference(challenge, folder)
-    side = submission_side(challenge, received.files)
+    shared = reading.read_shared_reference(challenge, folder)
+    side = reading.submission_side(challenge, received.files)
     images: list[TriedImage] = []
     for case in challenge.cases:
         content = received.contents.get(case.name)
@@ -217,10 +224,10 @@ def _read_some(
         is_other = own_sizes is not None and own_yx is None
         if content is None or is_other or max(case.height * case.width, math.prod(own_yx or ())) > PIXELS_AT_MOST:
             continue
-        reference = read_reference(challenge, folder, case, None if shared is None else shared.cases[case.name])
+        reference = reading.read_reference(challenge, folder, case, None if shared is None else shared.cases[case.name])
         own = case if own_yx is None else replace(case, height=own_yx[0], width=own_yx[1])
-        said = content if isinstance(content, Annotations) else read_case(side, own, content)
-        parts = tuple(in_image(said.parts, case, side.rules))
+        said = content if isinstance(content, Annotations) else reading.read_case(side, own, content)
+        parts = tuple(reading.in_image(said.parts, case, side.rules))
         nuclei = sum(len(part) for part in parts if isinstance(part, Outlines | Instances | Points))
         if 0 < len(reference.instances) < NUCLEI_AT_MOST > nuclei:
             radius_px = rule.radius_in_px(case) if are_points and isinstance(rule, RadiusRule) else None

@@ -426,6 +426,7 @@ class _Reading:
     notes     uncertainties about the paths of the files, in sentences
     classes   names of classes in order of appearance
     numbers   their numbers in the files, by name
+    rules     of the previous file, with their keys
     held      number of outlines of a class inside outlines of another class, by the ids of both
     of_class  number of outlines per class, by its id
     """
@@ -438,6 +439,7 @@ class _Reading:
     notes: Sequence[str] = ()
     classes: list[str] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
+    rules: tuple[Mapping[str, Any], FormatRules] | None = None
     held: Counter[tuple[int, int]] = field(default_factory=Counter)
     of_class: Counter[int] = field(default_factory=Counter)
 
@@ -512,8 +514,9 @@ class _Reading:
         keys = {"format": self.format, "files": files, **self.keys}
         if self.format in sides.ARRAY_FORMATS:  # their numbers are not known before they are read
             keys["class_values"] = {"any": 1}
-        rules = FORMATS[self.format].model_validate(keys)
-        name = (file.case or "all") + file.suffix
+        if self.rules is None or self.rules[0] != keys:
+            self.rules = keys, FORMATS[self.format].model_validate(keys)
+        (_, rules), name = self.rules, (file.case or "all") + file.suffix
         classes = met_classes(rules, [] if file.of_class else self.classes)
         return Request(where=quote(file.name, 120), name=name, rules=rules, classes=classes, limits=LimitRules())
 

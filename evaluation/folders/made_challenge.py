@@ -6,21 +6,20 @@ import csv
 import io
 import json
 import math
-import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
-from evaluation.challenge.documents import RECOMMENDED, overlaps_of, resolve_preset, with_overlap_rule
+from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRules, is_safe_name
+from evaluation.challenge.documents import RECOMMENDED, overlaps_of, read_cases, resolve_preset, with_overlap_rule
 from evaluation.challenge.formats import FORMATS, Overlaps, PointRules
 from evaluation.files.results.files import write_atomically
+from evaluation.files.submission import PlacedFiles
 from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.folders import source as sides
@@ -36,7 +35,6 @@ IMAGESCOPE_UNNAMED = "description"  # ImageScope's name of a class that was give
 NO_CLASSES = frozenset(("", NAMELESS, "nuclei", "cell", "cells", IMAGESCOPE_UNNAMED))  # names that tell no class apart
 PANOPTIC_WITHOUT_CLASSES = ("panoptic.binary.pq", "panoptic.binary.sq", "panoptic.binary.rq")
 UNUSED_NUMBER = 30_000
-Put = Callable[[Path, str], None]  # a file, under a name in the folder of a challenge
 ClassNames = list[tuple[str, list[str]]]  # names of the classes, and other spellings
 TABLES = ("classes", "reference", "submission", "matching", "metrics", "aggregation", "ranking", "confidence")
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
@@ -467,27 +465,37 @@ class _PairedCase:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MadeChallenge:
-    """A challenge in a folder, the resolved rules for each model, and findings and assumptions, in words.
+class _MadeChallenge:
+    """The rules for each model, the files of both sides in their places, and findings and assumptions, in words.
 
-    cases  by their names in the challenge
+    cases  by their names in the rules
+    texts  of challenge.toml and cases.csv
     """
 
-    folder: Path
-    documents: Mapping[str, Mapping[str, Any]]
+    rules: Mapping[str, Challenge]
+    reference: PlacedFiles
+    submissions: Mapping[str, PlacedFiles]
+    cases: Mapping[str, _PairedCase]
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
-    cases: Mapping[str, _PairedCase]
+    texts: Mapping[str, str]
+
+    def save(self, folder: Path) -> None:
+        """Write a challenge with the reference, and the predictions of each model in ``submissions/<model>``."""
+        for name, text in self.texts.items():
+            write_atomically(folder / name, text)
+        sides = {folder: self.reference, **{folder / "submissions" / m: files for m, files in self.submissions.items()}}
+        for below, files in sides.items():
+            for name in files.names:
+                (below / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(files.place(name), below / name)
 
 
-def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted, scratch: Path) -> MadeChallenge:
-    """Write a challenge from the detected files, with ``submissions/<model>``. Raises WrongUsage.
-
-    scratch  where files are linked, otherwise they are copied; it is used instead if sizes differ
-    """
+def make_challenge(reference: Source, party: Party, wanted: Wanted, workspace: Path) -> _MadeChallenge:
+    """Create rules for the detected files. Raises WrongUsage. ``workspace``: for joined files."""
     plan = party.plan
     reference, *predictions = (
-        _with_joined_classes(side, plan, scratch.parent, is_wanted=wanted.as_one or not _is_nameless(plan))
+        _with_joined_classes(side, plan, workspace, is_wanted=wanted.as_one or not _is_nameless(plan))
         for side in (reference, *party.models.values())
     )
     models = dict(zip(party.models, predictions, strict=True))
@@ -502,18 +510,16 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
         *(finding for model in models for finding in unpaired(pairings[model], model)),
         *findings,
     ]
-    if any(case.misfits() for case in cases.values()):
-        folder = scratch
-    put = _placer(folder, copy=folder != scratch)
     backgrounds = [name for name in wanted.ignore if _is_background_of(name, models.values(), reference)]
     ignored = [name for name in wanted.ignore if name not in backgrounds]
-    of_reference = _stage(reference, plan, {case: one.name for case, one in cases.items()}, "reference", put, ignored)
-    rules = {}
+    names = {case: one.name for case, one in cases.items()}
+    of_reference, reference_files = _place_files(reference, plan, names, "reference/", ignored)
+    documents, submissions = {}, {}
     for model, side in models.items():
         pairs = pairings[model].pairs
         chosen = {case: pairs[one.name] for case, one in cases.items() if one.name in pairs}
-        table = _stage(side, plan, chosen, f"submissions/{model}", put, wanted.ignore)
-        rules[model] = document_of(reference, party, of_reference, table, wanted)
+        table, submissions[model] = _place_files(side, plan, chosen, "", wanted.ignore)
+        documents[model] = document_of(reference, party, of_reference, table, wanted)
     groups = {case: safe_name(one.reference.group) if one.reference.group else case for case, one in cases.items()}
     indices = _index_rows(cases)
     rows: list[list[object]] = [["case", "group", "height", "width", *(["index"] if indices else [])]]
@@ -522,35 +528,36 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
         "Written by 'evaluation compare' from the detected files; all other rules come from the preset.",
         "The files of the reference were copied and renamed.",
     ]
-    write_atomically(folder / CHALLENGE_FILE, challenge_text(heading, next(iter(rules.values()))))
-    write_atomically(folder / CASES_FILE, table_text(rows))
+    texts = {CHALLENGE_FILE: challenge_text(heading, next(iter(documents.values()))), CASES_FILE: table_text(rows)}
     notes = [f"Reference {reference.words()}", *reference.notes]
     for model, side in models.items():
         notes += [f"Prediction {side.words()}", *side.notes, *_pairing_words(pairings[model])]
     if len(plan) == 1 and not reference.classes:
         notes.append("One class: the reference has no classes.")
-    notes.append(_rules_in_a_sentence(reference, models, groups, wanted) + _overlap_words(rules))
+    notes.append(_rules_in_a_sentence(reference, models, groups, wanted) + _overlap_words(documents))
     if ignored:
         named = listed(ignored, 20, last="and")
         notes.append(f"Not scored: regions that the reference marks as {named} (--ignore).")
     if backgrounds:
         notes.append(f"The label {listed(backgrounds, last='and')} of predictions is their background (--ignore).")
-    resolved = {model: resolve_preset(dict(document)) for model, document in rules.items()}
-    return MadeChallenge(folder, resolved, tuple(notes), tuple(findings), cases)
+    listed_cases = read_cases(texts[CASES_FILE])
+    rules = {
+        model: Challenge.build({**resolve_preset(dict(document)), "cases": listed_cases})
+        for model, document in documents.items()
+    }
+    return _MadeChallenge(rules, reference_files, submissions, cases, tuple(notes), tuple(findings), texts)
 
 
-def faults_of_sizes(made: MadeChallenge) -> list[Finding]:
+def faults_of_sizes(made: _MadeChallenge) -> list[Finding]:
     """Return which sizes differ, and how the images would match (turned, scaled), as far as trying some of them
     shows."""
-    cases = Challenge.load(made.folder).cases
     faults = []
-    for model, document in made.documents.items():
+    for model, rules in made.rules.items():
         misfits = {case: one.misfits() for case, one in made.cases.items()}
         sizes = {case: of_models[model] for case, of_models in misfits.items() if model in of_models}
         if not sizes:
             continue
-        own = Challenge.build({**document, "cases": cases})
-        fix = hint_about_size(own, made.folder, made.folder / "submissions" / model, sizes) or None
+        fix = hint_about_size(rules, made.reference, made.submissions[model], sizes) or None
         for case, size in sizes.items():
             one = made.cases[case]
             where = f"{quote(one.name)}, prediction {quote(model)}"
@@ -787,65 +794,53 @@ def _index_rows(cases: Mapping[str, _PairedCase]) -> dict[str, list[int]]:
     return indices
 
 
-def _placer(folder: Path, *, copy: bool) -> Put:
-    """Return a function that puts a file under a name into a folder: as a copy, or as a link to the file.
+def _place_files(
+    side: Source, plan: ClassNames, cases: Mapping[str, str], prefix: str, ignore: Sequence[str] = ()
+) -> tuple[dict[str, Any], PlacedFiles]:
+    """The keys of the rules of a side, and its files under the names of their cases.
 
-    A file that is linked already is copied: a second link would look like a submitted reference.
-    """
-    linked: set[Path] = set()
-
-    def put(source: Path, name: str) -> None:
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not copy and source.resolve() not in linked:
-            linked.add(source.resolve())
-            with suppress(OSError):  # another file system
-                os.link(source.resolve(), target)
-                return
-        shutil.copyfile(source, target)
-
-    return put
-
-
-def _stage(
-    side: Source, plan: ClassNames, cases: Mapping[str, str], below: str, put: Put, ignore: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Put the files of a side below a folder, named like their cases; gives the keys of their rules.
-
-    cases   the name of each case on this side, by its name in the challenge
+    cases   the name of each case on this side, by its name in the rules
+    prefix  of names: "reference/", or ""
     ignore  names of unscored classes; other numbers are labels
     """
-    prefix = "reference/" if below == "reference" else ""
     keys = keys_of_side(side, plan, f"{prefix}{{case}}{side.suffix}", ignore)
-    if side.is_shared:
-        keys["files"] = f"{prefix}all{side.suffix}"
-        put(side.files()[0].path, f"{below}/all{side.suffix}")
-        if other := {case: own for case, own in cases.items() if own != case and side.cases[own].index is None}:
-            keys["case_key"] = other
-        skipped = tuple(one.called for name, one in side.cases.items() if one.called and name not in cases.values())
-        return keys | ({"skip_cases": skipped} if skipped else {})
+    places: dict[str, str] = {}
+    called: dict[str, str] = {}
+
+    def place(name: str, path: Path, own_name: str) -> None:
+        places[prefix + name] = str(path.absolute())
+        if own_name != name:
+            called[prefix + name] = prefix + own_name
+
     if side.has_class_files:
         keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
-    class_file = side.class_file
+    class_file = None if side.is_shared else side.class_file
     if class_file is not None:
         is_named = not _is_nameless(plan) and class_file.class_key == "class_table"
         class_file = class_file if is_named or needs_classes(side, plan, ignore) else None
     if class_file is not None:
         keys[class_file.class_key] = f"{prefix}{{case}}{class_file.class_ending}"
-    for case, name in cases.items():
+    if side.is_shared:
+        (file, *_) = side.files()
+        keys["files"] = f"{prefix}all{side.suffix}"
+        place(f"all{side.suffix}", file.path, file.name)
+        if other := {case: own for case, own in cases.items() if own != case and side.cases[own].index is None}:
+            keys["case_key"] = other
+        if skipped := [one.called for name, one in side.cases.items() if one.called and name not in cases.values()]:
+            keys["skip_cases"] = tuple(skipped)
+    for case, name in cases.items() if not side.is_shared else ():
         for file in side.cases[name].files:
-            target = f"{below}/{case}"
-            if file.of_class:
-                target += f"/{_planned_name(plan, file.of_class)}"
-            put(file.path, f"{target}{file.suffix}")
+            target = f"{case}/{_planned_name(plan, file.of_class)}" if file.of_class else case
+            place(f"{target}{file.suffix}", file.path, file.name)
             if class_file is not None and file.classes is not None and not file.of_class:
-                put(file.classes, f"{target}{file.class_ending}")
+                own_name = str(PurePosixPath(file.name).with_name(file.classes.name))
+                place(f"{target}{file.class_ending}", file.classes, own_name)
     labels = [int(name) for name in ignore if is_number(name) and name not in side.classes]
-    if below != "reference":  # where a number above 0 is the id of a nucleus
+    if not prefix:  # where a number above 0 is the id of a nucleus
         labels = [label for label in labels if label < 0 or covers_half(side, label)]
     if labels and side.format == "label_image":
         keys["not_annotated"] = labels
-    return keys
+    return keys, PlacedFiles(side.path, places, LimitRules(), called)
 
 
 def _planned_name(plan: ClassNames, spelling: str) -> str:

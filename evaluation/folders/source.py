@@ -196,20 +196,21 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
         raise WrongUsage(
             *(placed_in(path, [e])[0] if e.code == "unsafe-path" else replace(e, where=shown) for e in error.findings)
         ) from None
-    listed = []
+    listed, root = [], path.resolve()
+    is_folder = root.is_dir()
     with faults_as(WrongUsage):
         stores = find_stores(files.names)
         for top, parts in stores.items():
-            listed.append((f"{top or path.resolve().name}.zip", pack(files, parts, top, workspace)))
+            listed.append((f"{top or root.name}.zip", pack(files, parts, top, workspace)))
         in_stores = {part for parts in stores.values() for part in parts}
         for folder, rois in _single_rois(files.names).items():
-            listed.append((f"{folder or path.resolve().name}.zip", pack(files, rois, folder, workspace)))
+            listed.append((f"{folder or root.name}.zip", pack(files, rois, folder, workspace)))
             in_stores |= {*rois}
         for name in files.names:
             if name in in_stores or any(part.startswith(".") for part in name.split("/")):
                 continue
-            file = path.resolve() / name
-            if not (path.is_dir() and file.is_file()):
+            file = root / name
+            if not (is_folder and file.is_file()):
                 file = workspace / name
                 file.parent.mkdir(parents=True, exist_ok=True)
                 with files.open(name) as packed, file.open("wb") as target:

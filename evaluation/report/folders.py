@@ -220,11 +220,11 @@ def read_result(folder: Path) -> ResultDocuments:
     return ResultDocuments(all_metrics(metrics, details), details)
 
 
-def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
+def read_nuclei(objects: Path | bytes, result: ResultDocuments) -> NucleusTable | None:
     """The nuclei of objects.csv under the first matching rule; None if there is no such file, or nothing to match."""
-    if not path.is_file() or result.details is None or not result.rules["matching"]["rules"]:
+    has_matches = result.details is not None and result.rules["matching"]["rules"]
+    if not has_matches or (table := read_objects(objects)) is None:
         return None
-    table = read_objects(path)
     rules, rule_of_row = table.categories(table.need("rule"))
     chosen = table.take(rule_of_row == (rules.index(result.rule) if result.rule in rules else -1))
     outcomes, outcome_of_row = chosen.categories(chosen.need("outcome"))

@@ -27,7 +27,7 @@ from evaluation.report.tissue import Tissue, open_tissue
 from evaluation.scoring.error_costs import CaseErrors, count_error_kinds
 from evaluation.scoring.match import MatchedCase, match_case, sort_case
 from evaluation.scoring.measure import measure_cases
-from evaluation.scoring.read import reference_files, rules_of_references
+from evaluation.scoring.read import ReferenceFolder, reference_files, rules_of_references
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import CaseInput, CaseOutcome, ReadCase, raise_faults, read_and_match, sort_cases
@@ -453,7 +453,7 @@ class _Judgement:
 
 def _judge_cases(
     challenge: Challenge,
-    folder: Path,
+    folder: ReferenceFolder,
     files: SubmissionFiles,
     images: Mapping[str, Path],
     overlays: Path | None,
@@ -535,7 +535,22 @@ def illustrate_cases(
     """
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder) if challenge is None else challenge
-    received = receive_submission(challenge, Path(submission), folder)
+    paths = find_images(challenge, folder, images)
+    return judge_files(challenge, folder, Path(submission), paths, drawn, overlays, workers, progress)
+
+
+def judge_files(
+    challenge: Challenge,
+    folder: ReferenceFolder,
+    submission: Path | SubmissionFiles,
+    images: Mapping[str, Path],
+    drawn: Sequence[str] = (),
+    overlays: Path | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> SecondPass:
+    """``illustrate_cases`` of files in any place. ``images``: of the cases, by name."""
+    received = receive_submission(challenge, submission, folder)
     run = partial(run_work, workers=workers)
     cases = sort_cases(challenge, folder, received, progress, run)
     challenge = cases.challenge
@@ -544,9 +559,8 @@ def illustrate_cases(
     if overlays is not None:
         overlays.mkdir(parents=True, exist_ok=True)
     chosen = frozenset(drawn[: PIXELS // WINDOW_PX**2])
-    paths = find_images(challenge, folder, images)
     sizes = {case.name: prod(case.shape_yx) for case in challenge.cases if case.name in chosen}
-    judge = partial(_judge_cases, challenge, folder, received.files, paths, overlays, _share_pixels(sizes, PIXELS))
+    judge = partial(_judge_cases, challenge, folder, received.files, images, overlays, _share_pixels(sizes, PIXELS))
     outcomes = run(cases.work(judge, progress=progress))
     raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
     judged = [outcome for outcome in outcomes if isinstance(outcome, _Judgement)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluation.board.stored import read_objects, rows_with
 from evaluation.findings import counted, did_you_mean, fault, quote
-from evaluation.findings.errors import WrongUsage
+from evaluation.findings.errors import WrongUsage, refused
 from evaluation.report.result import ResultDocuments, node_at
 
 _Row = Mapping[str, str]
@@ -107,7 +107,8 @@ def _not_in_result(option: str, name: str, known: Sequence[str]) -> WrongUsage:
 
 def _rows_of(path: Path, case: str, rule: str, spacing_um: float | None) -> list[_Row]:
     """Return the rows of a case under a rule, each with the size of a pixel; "": unknown."""
-    table = read_objects(path)
+    if (table := read_objects(path)) is None:
+        raise refused("not-metrics", "'objects.csv'", got="not there")
     names = table.categories(table.need("case"))[0]
     if case not in names:
         raise _not_in_result("--case", case, names)

@@ -79,18 +79,18 @@ class CaseSides:
         return (
             all(side.point_yx is None and len(side.run_start) <= _RUNS_OF_SMALL_CASES for side in sides)
             and not len(reference.ignore.run_start)
+            and not may_be_refused(len(prediction))
             and prediction.is_disjoint()
         )
 
 
 def match_cases(challenge: Challenge, cases: Sequence[CaseSides]) -> list[MatchedCase]:
-    """Match several cases like ``match_case``: plain cases as one image, if every rule matches by pixels.
+    """Match several cases like ``match_case``: plain cases as one image, but rules of distances case by case.
 
     The order of pixels in each case stays, so ties are decided as they are in the case alone. Raises TooManyPairs, and
     InputFault and ChallengeBroken as ``match_case`` does; which case is to blame, ``match_case`` shows.
     """
-    by_pixels = all(rule.is_by_pixels for rule in challenge.matching.rules)
-    is_joined = [by_pixels and case.is_plain for case in cases]
+    is_joined = [case.is_plain for case in cases]
     joined = _match_together(challenge, [case for case, is_one in zip(cases, is_joined, strict=True) if is_one])
     return [
         next(joined)
@@ -110,8 +110,9 @@ def _match_together(challenge: Challenge, cases: Sequence[CaseSides]) -> Iterato
         refuse_overlaps(side, challenge.limits.overlaps_per_case, by_reference=True)
     reference, prediction = (join_images(side) for side in sides)
     table = overlap_table(reference, prediction)
-    joined = Sides(cases[0].case, table, reference, prediction, challenge.metrics.boundary)
-    matches = {rule.name: rule.match(joined) for rule in challenge.matching.rules}
+    rules, boundary = _rules_of(challenge), challenge.metrics.boundary
+    joined = Sides(cases[0].case, table, reference, prediction, boundary)
+    matches = {rule.name: rule.match(joined) for rule in rules if rule.is_by_pixels}
     bounds = [np.cumsum([0, *map(len, side)]) for side in sides]
     of_table = np.searchsorted(table.reference_index, bounds[0]).tolist()
     of_matches = {name: np.searchsorted(one.reference_index, bounds[0]).tolist() for name, one in matches.items()}
@@ -134,7 +135,10 @@ def _match_together(challenge: Challenge, cases: Sequence[CaseSides]) -> Iterato
             table=of_case,
             overlaps=of_case,
             matches={
-                name: one.part(slice(*of_matches[name][index : index + 2]), *first) for name, one in matches.items()
+                rule.name: matches[rule.name].part(slice(*of_matches[rule.name][index : index + 2]), *first)
+                if rule.is_by_pixels
+                else match(rule, Sides(case.case, of_case, left, right, boundary))
+                for rule in rules
             },
             reference_counts=class_counts(left, classes),
             prediction_counts=class_counts(right, classes),

@@ -18,7 +18,7 @@ from evaluation.files.results.files import write_atomically
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
 from evaluation.scoring.match import only_nuclei, share_of_only_nucleus
-from evaluation.scoring.read import read_reference, read_shared_reference
+from evaluation.scoring.read import ReferenceFolder, read_reference, read_shared_reference
 from evaluation.scoring.receive import memory_needs
 from evaluation.scoring.workers import Progress, Run, Work, run_work
 from nuclei_metrics.instances.prepare import PreparedReference
@@ -52,7 +52,7 @@ def reference_findings(prepared: Sequence[tuple[Case, PreparedReference]]) -> li
 def of_every_case(
     function: Callable[[Challenge, Path, Case, Annotations | None], Made | tuple[Finding, ...]],
     challenge: Challenge,
-    folder: Path,
+    folder: ReferenceFolder,
     progress: Progress | None = None,
     run: Run = run_work,
 ) -> list[Made]:
@@ -69,16 +69,16 @@ def of_every_case(
 
 
 def _of_cases(
-    function: Callable[[Challenge, Path, Case, Annotations | None], Made],
+    function: Callable[[Challenge, ReferenceFolder, Case, Annotations | None], Made],
     challenge: Challenge,
-    folder: Path,
+    folder: ReferenceFolder,
     inputs: Sequence[tuple[Case, Annotations | None]],
 ) -> list[Made]:
     return [function(challenge, folder, case, content) for case, content in inputs]
 
 
 def _rasterise_case(
-    challenge: Challenge, folder: Path, case: Case, content: Annotations | None
+    challenge: Challenge, folder: ReferenceFolder, case: Case, content: Annotations | None
 ) -> PreparedReference | tuple[Finding, ...]:
     """The reference of a case with its report. Nuclei drawn twice are looked for before the overlap rule acts."""
     rules = challenge.reference.model_copy(update={"overlap": "keep"})
@@ -102,7 +102,7 @@ def _annotated_twice(case: Case, reference: Instances) -> list[Finding]:
     return [fault("annotated-twice", where, pairs=len(first), named="; ".join(pairs))]
 
 
-def with_sizes(challenge: Challenge, folder: Path, run: Run = run_work) -> Challenge:
+def with_sizes(challenge: Challenge, folder: ReferenceFolder, run: Run = run_work) -> Challenge:
     """Add the sizes of nuclei for ``size_quantiles`` to a challenge, unless it has them.
 
     They come from the whole reference, whatever the submission, missing cases or selected cases.
@@ -124,7 +124,7 @@ def with_sizes_of(challenge: Challenge, areas_px: Sequence[Int64]) -> Challenge:
 
 
 def _areas_of_case(
-    challenge: Challenge, folder: Path, case: Case, content: Annotations | None
+    challenge: Challenge, folder: ReferenceFolder, case: Case, content: Annotations | None
 ) -> Int64 | tuple[Finding, ...]:
     try:
         return read_reference(challenge, folder, case, content).instances.areas_px()

@@ -32,7 +32,7 @@ from evaluation.files.formats import (
     read_collection,
     read_collection_guarded,
 )
-from evaluation.files.submission import CaseFile, SubmissionFiles
+from evaluation.files.submission import CaseFile, PlacedFiles, SubmissionFiles
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.scoring.match import SeenNuclei, implausible_labels, reach_of_images, see_nuclei, suspect_labels
@@ -48,6 +48,7 @@ SUFFIX_LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imag
 MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd")
 _TOGETHER = MOST_FILES, 1 << 23, 1 << 24  # files, their pixels and bytes: as many are decoded with one request
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+ReferenceFolder = Path | PlacedFiles  # a challenge folder, or the files of a reference wherever they are
 SLOW_FILES = 3  # of a submission that take too long to be decoded; then nothing more of it is decoded
 
 
@@ -57,6 +58,7 @@ class Side:
 
     owner   of the files: a decoder process serves one owner; "": they are decoded in this process, like reference files
             in formats with crash-safe libraries
+    shown   the name of a file in messages
     """
 
     rules: FormatRules
@@ -64,6 +66,7 @@ class Side:
     limits: LimitRules
     open: Callable[[str], BinaryIO]
     owner: str
+    shown: Callable[[str], str] = str
 
     def request(self, where: str, name: str, class_id: int) -> Request:
         return Request(
@@ -84,22 +87,28 @@ def prepare_decoders(challenge: Challenge) -> None:
 
 def submission_side(challenge: Challenge, files: SubmissionFiles) -> Side:
     classes = challenge.class_table(challenge.submission)
-    return Side(challenge.submission, classes, challenge.limits, files.open, owner=str(files.path))
+    return Side(challenge.submission, classes, challenge.limits, files.open, str(files.path), files.shown)
 
 
-def reference_side(challenge: Challenge, folder: Path) -> Side:
+def place_of(folder: ReferenceFolder, name: str) -> str:
+    """Return the path of a file of the reference."""
+    return folder.place(name) if isinstance(folder, PlacedFiles) else f"{folder}/{name}"
+
+
+def reference_side(challenge: Challenge, folder: ReferenceFolder) -> Side:
     prepare_decoders(challenge)
+    shown = folder.shown if isinstance(folder, PlacedFiles) else str
 
     def open_reference(name: str) -> BinaryIO:
         try:
-            return open(f"{folder}/{name}", "rb")  # noqa: PTH123, of thousands of files: a Path costs more than this
+            return open(place_of(folder, name), "rb")  # noqa: PTH123, of thousands of files: a Path costs more than this
         except OSError as error:
-            raise _unreadable_file(name, error) from None
+            raise _unreadable_file(shown(name), error) from None
 
     classes = challenge.class_table(challenge.reference)
     names = (challenge.reference.files, challenge.reference.value("class_map") or "")
     owner = "reference" if any(name.endswith(MAY_CRASH) for name in names) else ""
-    return Side(challenge.reference, classes, challenge.limits, open_reference, owner=owner)
+    return Side(challenge.reference, classes, challenge.limits, open_reference, owner, shown)
 
 
 _FilesOfCase = tuple[Case, Sequence[CaseFile]]
@@ -153,10 +162,11 @@ class BegunFile:
     def open(self, side: Side, case: Case, file: CaseFile) -> OpenFile:
         stream = self.streams.enter_context(side.open(file.name))
         companions = {
-            key: (self.streams.enter_context(side.open(name)), _where_of(case, name))
+            key: (self.streams.enter_context(side.open(name)), _where_of(side, case, name))
             for key, name in file.companions.items()
         }
-        return OpenFile(stream, side.request(_where_of(case, file.name), file.name, file.class_id), case, companions)
+        request = side.request(_where_of(side, case, file.name), file.name, file.class_id)
+        return OpenFile(stream, request, case, companions)
 
     def read(self, owner: str) -> Annotations:
         opened = self.file.stream, self.file.request, self.file.case, self.file.companions
@@ -209,8 +219,8 @@ def not_looked_at(where: str, done: int, number: int, what: str, *, slow: int = 
     return [fault("too-slow", where, wording="not-looked-at", slow=slow, rest=rest, number=number, what=what)]
 
 
-def _where_of(case: Case, name: str) -> str:
-    return f"case {quote(case.name)}, {quote(name, 120)}"
+def _where_of(side: Side, case: Case, name: str) -> str:
+    return f"case {quote(case.name)}, {quote(side.shown(name), 120)}"
 
 
 # --- files of all cases -----------------------------------------------------------------------------------------------
@@ -237,7 +247,7 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[CaseFile]) ->
     keys = {side.rules.key_of(case): case for case in cases}
     shared, before = SharedCases(), seconds_of(side.owner)
     for index, file in enumerate(files):
-        where = quote(file.name, 120)
+        where = quote(side.shown(file.name), 120)
         try:
             with side.open(file.name) as stream:
                 request = side.request(where, file.name, file.class_id)
@@ -386,7 +396,7 @@ def look_together(challenge: Challenge, read: Sequence[tuple[Case, ReadPredictio
 
 def read_reference(
     challenge: Challenge,
-    folder: Path,
+    folder: ReferenceFolder,
     case: Case,
     content: Annotations | Sequence[CaseFile] | None = None,
     side: Side | None = None,
@@ -405,7 +415,7 @@ def read_reference(
     if not isinstance(content, Annotations):
         files = reference_files(challenge, folder, case) if content is None else content
         content = read_case(side, case, files)
-        where = _where_of(case, files[0].name)
+        where = _where_of(side, case, files[0].name)
     if (counts := _counts_of(content.parts)) is not None:
         nothing = join_instances([], case.shape_yx)
         return PreparedReference(
@@ -472,7 +482,7 @@ def _numbered(outlines: Outlines) -> Outlines:
     return replace(outlines, source_id=np.arange(1, len(outlines) + 1).astype(object))
 
 
-def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[CaseFile, ...]:
+def reference_files(challenge: Challenge, folder: ReferenceFolder, case: Case) -> tuple[CaseFile, ...]:
     """The files of the reference of a case, in the order of the classes. Raises InputFault if missing."""
     rules = challenge.reference
 
@@ -494,10 +504,10 @@ def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[Cas
     return tuple(case_files)
 
 
-def _is_there(folder: Path, name: str) -> bool:
+def _is_there(folder: ReferenceFolder, name: str) -> bool:
     """Return whether the reference has a file. Raises InputFault if a folder does not let us look."""
     try:
-        return stat.S_ISREG(os.stat(f"{folder}/{name}").st_mode)  # noqa: PTH116, as in ``reference_side``
+        return stat.S_ISREG(os.stat(place_of(folder, name)).st_mode)  # noqa: PTH116, as in ``reference_side``
     except OSError as error:
         if error.errno in _NOT_THERE:
             return False
@@ -532,7 +542,7 @@ def _files_of_classes(challenge: Challenge, existing: Callable[[str], str | None
     return [(name, class_id) for class_id, name in names.items()]
 
 
-def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | None:
+def read_shared_reference(challenge: Challenge, folder: ReferenceFolder) -> SharedCases | None:
     """The reference of all cases, if shared files contain it; every case must be in it. Raises InputFault."""
     rules = challenge.reference
     if not rules.is_shared:
@@ -546,7 +556,7 @@ def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | N
     return shared
 
 
-def shared_reference_files(challenge: Challenge, folder: Path) -> list[CaseFile]:
+def shared_reference_files(challenge: Challenge, folder: ReferenceFolder) -> list[CaseFile]:
     """The file with the reference of all cases, or the files of the classes. Raises InputFault."""
     pattern = challenge.reference.files
     if "{class}" not in pattern:
@@ -655,10 +665,10 @@ store = Store()
 
 def kept_references(
     challenge: Challenge,
-    folder: Path,
+    folder: ReferenceFolder,
     cases: Sequence[tuple[Case, Annotations | None]],
     rules: str,
-    side: Side | None = None,
+    side: Side,
 ) -> list[PreparedReference | InputFault]:
     """``read_reference`` of cases, from the store as long as their files have the same names, sizes, inodes and times.
 
@@ -674,8 +684,8 @@ def kept_references(
         try:
             if content is None:
                 files = reference_files(challenge, folder, case)
-                where = _where_of(case, files[0].name) if files else where
-                key = rules, str(folder), repr(case), file_states(folder, files)
+                where = _where_of(side, case, files[0].name) if files else where
+                key = rules, place_of(folder, ""), repr(case), file_states(folder, files)
                 reading = partial(read_reference, challenge, folder, case, files, side, looks=False)
                 read.append(store.kept(key, reading))
             else:
@@ -698,13 +708,13 @@ def rules_of_references(challenge: Challenge) -> str:
     return challenge.model_dump_json(exclude=NO_RULES_OF_REFERENCES)
 
 
-def file_states(folder: Path, files: Sequence[CaseFile]) -> str:
+def file_states(folder: ReferenceFolder, files: Sequence[CaseFile]) -> str:
     """Describe the state of files by names, sizes, inodes and times; "" if one is gone or has just changed."""
     states = []
     settled_ns = time.time_ns() - SETTLED_SECONDS * 1_000_000_000
     for name, class_id in ((name, file.class_id) for file in files for name in file.names):
         try:
-            state = os.lstat(f"{folder}/{name}")
+            state = os.lstat(place_of(folder, name))
         except OSError:
             return ""
         if not stat.S_ISREG(state.st_mode) or max(state.st_mtime_ns, state.st_ctime_ns) > settled_ns:

@@ -12,13 +12,21 @@ from evaluation.challenge import Challenge, FormatRules
 from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.streams import HEAD_BYTES, ZARR_FOLDER, foreign_content, is_of_zarr
 from evaluation.files.formats.detect import COCO_FORMATS, list_images
-from evaluation.files.submission import CaseFile, SubmissionFiles, collection_findings, find_case_files, open_submission
+from evaluation.files.submission import (
+    CaseFile,
+    PlacedFiles,
+    SubmissionFiles,
+    collection_findings,
+    find_case_files,
+    open_submission,
+)
 from evaluation.files.submission.files import unsafe
 from evaluation.files.submission.jobs import INPUTS_FILE
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
+from evaluation.scoring import read as reading
 from evaluation.scoring.pool import CASE_BYTES
-from evaluation.scoring.read import SharedCases, read_shared, reference_files, reference_side, submission_side
+from evaluation.scoring.read import ReferenceFolder, SharedCases
 from nuclei_metrics.model import Case, Instances
 
 CaseContent = Annotations | tuple[CaseFile, ...]  # of files of all cases, or files of its own
@@ -45,11 +53,13 @@ class ReceivedSubmission:
         return any(finding.severity == "error" for finding in self.findings)
 
 
-def check_links(challenge: Challenge, files: SubmissionFiles, folder: Path) -> None:
+def check_links(challenge: Challenge, files: SubmissionFiles, folder: ReferenceFolder) -> None:
     """Refuse hard links to files of the challenge, which would score the reference itself.
 
     Raises SubmissionRejected ("unsafe-path").
     """
+    if isinstance(folder, PlacedFiles):
+        return
     linked = {identity: name for name in files.names for identity in files.linked_identities(name)}
     if not linked:
         return
@@ -77,20 +87,21 @@ def _named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
     return replace(finding, fix=f"{finding.fix} {quote(name, 120)} is {what}.") if what else finding
 
 
-def _with_image_ids(challenge: Challenge, folder: Path) -> Challenge:
+def _with_image_ids(challenge: Challenge, folder: ReferenceFolder) -> Challenge:
     """The challenge with the ids of its images, under which results of COCO name them, if its reference has them.
 
     Nothing changes if cases.csv has the column ``index``, or if there is no reference, as at a participant's.
     """
     rules = challenge.reference
-    path = folder / rules.files
+    path = Path(reading.place_of(folder, rules.files))
     formats = {rules.format, challenge.submission.format}
     is_known = any(case.index is not None for case in challenge.cases)
     if is_known or not (rules.is_shared and formats <= set(COCO_FORMATS) and path.is_file()):
         return challenge
     try:
         with path.open("rb") as stream:
-            images = list_images(stream, reference_side(challenge, folder).request(quote(path.name), path.name, 0))
+            side = reading.reference_side(challenge, folder)
+            images = list_images(stream, side.request(quote(path.name), path.name, 0))
     except InputFault:  # told where the reference is read
         return challenge
     ids = {name: int(image.id) for image in images for name in image.names if image.id and image.id.isdecimal()}
@@ -98,13 +109,15 @@ def _with_image_ids(challenge: Challenge, folder: Path) -> Challenge:
     return challenge.model_copy(update={"cases": tuple(cases)})
 
 
-def receive_submission(challenge: Challenge, path: Path, folder: Path | None = None) -> ReceivedSubmission:
+def receive_submission(
+    challenge: Challenge, path: Path | SubmissionFiles, folder: ReferenceFolder | None = None
+) -> ReceivedSubmission:
     """Find the files of every case; files that contain all cases are read here. Raises SubmissionRejected, WrongUsage.
 
     folder   of the challenge; its reference may contain the ids of images
     """
     try:
-        files = open_submission(path, challenge.limits)
+        files = path if isinstance(path, SubmissionFiles) else open_submission(path, challenge.limits)
     except SubmissionRejected as error:
         raise rejection(challenge, error.findings) from None
     layout = find_case_files(files, challenge)
@@ -112,7 +125,7 @@ def receive_submission(challenge: Challenge, path: Path, folder: Path | None = N
         findings_named = tuple(_named_by_content(finding, files) for finding in layout.findings)
         return ReceivedSubmission(files, layout.files, findings_named, layout.inputs)
     cases = (challenge if folder is None else _with_image_ids(challenge, folder)).cases
-    shared = read_shared(submission_side(challenge, files), cases, layout.shared_files)
+    shared = reading.read_shared(reading.submission_side(challenge, files), cases, layout.shared_files)
     unmatched = collection_findings(challenge, shared.mentioned, shared.unknown)
     findings = (*layout.findings, *shared.faults, *shared.warnings, *([] if shared.faults else unmatched))
     return ReceivedSubmission(files, shared.cases, findings)
@@ -131,7 +144,7 @@ def memory_needs(
     challenge: Challenge,
     cases: Sequence[Case],
     *,
-    folder: Path | None = None,
+    folder: ReferenceFolder | None = None,
     shared: SharedCases | None = None,
     files: SubmissionFiles | None = None,
     contents: Mapping[str, Annotations | Sequence[CaseFile]] | None = None,
@@ -150,8 +163,8 @@ def memory_needs(
         elif folder is not None:
             of_reference: Sequence[CaseFile] = ()
             with suppress(InputFault):  # told when they are read
-                of_reference = reference_files(challenge, folder, case)
-            file_bytes = _unpacked_bytes(of_reference, lambda name: os.stat(f"{folder}/{name}").st_size)  # noqa: PTH116
+                of_reference = reading.reference_files(challenge, folder, case)
+            file_bytes = _unpacked_bytes(of_reference, lambda name: os.stat(reading.place_of(folder, name)).st_size)  # noqa: PTH116
             sides.append(_side_bytes(challenge.reference, case, file_bytes))
         content = (contents or {}).get(case.name)
         if isinstance(content, Annotations):

@@ -44,6 +44,7 @@ from evaluation.scoring.read import (
     SLOW_FILES,
     BegunFile,
     ReadPrediction,
+    ReferenceFolder,
     Side,
     begin_predictions,
     kept_references,
@@ -91,24 +92,22 @@ def score_submission(
     if challenge is not None and not isinstance(challenge, Challenge):
         raise ValueError(f"challenge is of type {type(challenge).__name__}; expected other rules, a Challenge")
     check_workers(workers)
+    challenge = Challenge.load(challenge_folder) if challenge is None else challenge
     run = partial(run_work, workers=workers, executor=executor)
-    counted = _count_submission(challenge_folder, submission, run, challenge=challenge, progress=progress)
-    return summarise(*counted)
+    return summarise(*count_submission(challenge, Path(challenge_folder), Path(submission), run, progress))
 
 
-def _count_submission(
-    challenge_folder: Path | str,
-    submission: Path | str,
+def count_submission(
+    challenge: Challenge,
+    folder: ReferenceFolder,
+    submission: Path | SubmissionFiles,
     run: Run,
-    *,
-    challenge: Challenge | None = None,
     progress: Progress | None = None,
 ) -> CountedCases:
     """From a submission to the counts of all its cases; ``summarise`` makes scores of them."""
-    folder = Path(challenge_folder).absolute()  # workers may be elsewhere
-    challenge = Challenge.load(folder) if challenge is None else challenge
+    folder = folder.absolute() if isinstance(folder, Path) else folder  # workers may be elsewhere
     check_columns(challenge)
-    received = receive.receive_submission(challenge, Path(submission), folder)
+    received = receive.receive_submission(challenge, submission, folder)
     receive.check_links(challenge, received.files, folder)
     cases = sort_cases(challenge, folder, received, progress, run)
     work = cases.work(score_cases, cases.challenge, folder, received.files, progress=progress)
@@ -126,7 +125,7 @@ def _count_submission(
 
 
 def score_cases(
-    challenge: Challenge, folder: Path, files: SubmissionFiles, inputs: Sequence[CaseInput]
+    challenge: Challenge, folder: ReferenceFolder, files: SubmissionFiles, inputs: Sequence[CaseInput]
 ) -> list[CaseOutcome]:
     """Decode, match and measure some cases: one task of a worker. Faults are returned as data."""
     before = seconds_of(str(files.path))
@@ -174,7 +173,7 @@ def _match_read(challenge: Challenge, cases: Sequence[_ReadSides]) -> list[ReadC
 
 
 def read_and_match(
-    challenge: Challenge, folder: Path, files: SubmissionFiles, case: CaseInput, rules: str
+    challenge: Challenge, folder: ReferenceFolder, files: SubmissionFiles, case: CaseInput, rules: str
 ) -> ReadCase | CaseOutcome:
     """Read and match one case, or return its faults. ``rules``: of references (``rules_of_references``)."""
     (read,) = _read_cases(challenge, folder, files, [case], rules)
@@ -182,7 +181,7 @@ def read_and_match(
 
 
 def _read_cases(
-    challenge: Challenge, folder: Path, files: SubmissionFiles, inputs: Sequence[CaseInput], rules: str
+    challenge: Challenge, folder: ReferenceFolder, files: SubmissionFiles, inputs: Sequence[CaseInput], rules: str
 ) -> list[_ReadSides | CaseOutcome]:
     """Read both sides of cases, or return their faults. Predictions are decoded while references are read.
 
@@ -215,7 +214,7 @@ def _read_cases(
 
 def _with_references(
     challenge: Challenge,
-    folder: Path,
+    folder: ReferenceFolder,
     inputs: Sequence[CaseInput],
     groups: Iterable[list[list[BegunFile]]],
     rules: str,
@@ -337,7 +336,7 @@ class _SortedCases:
 
 def sort_cases(
     challenge: Challenge,
-    folder: Path,
+    folder: ReferenceFolder,
     received: receive.ReceivedSubmission,
     progress: Progress | None = None,
     run: Run = run_work,
@@ -367,7 +366,7 @@ def score_then(
     finish: Callable[[Result], Finished], challenge: Challenge, challenge_folder: Path, submission: Path, run: Run
 ) -> Finished:
     """Score a submission and apply a function to its result."""
-    return finish(summarise(*_count_submission(challenge_folder, submission, run, challenge=challenge)))
+    return finish(summarise(*count_submission(challenge, challenge_folder, submission, run)))
 
 
 def check_submission(
@@ -477,7 +476,7 @@ def _seen_in(outcomes: Sequence[CaseOutcome]) -> list[SeenNuclei]:
     return [outcome.seen for outcome in outcomes if outcome.seen is not None]
 
 
-def _check_references(challenge: Challenge, folder: Path, received: receive.ReceivedSubmission) -> None:
+def _check_references(challenge: Challenge, folder: ReferenceFolder, received: receive.ReceivedSubmission) -> None:
     """Raise ChallengeBroken if a case that the submission lacks has no reference: that is the organisers' fault."""
     faults: list[Finding] = []
     for case in challenge.cases:

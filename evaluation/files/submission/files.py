@@ -54,6 +54,10 @@ class SubmissionFiles(ABC):
         """Device and inode of a file with several hard links; nothing for other files."""
         return frozenset()
 
+    def shown(self, name: str) -> str:
+        """The name of a file in messages."""
+        return name
+
     @abstractmethod
     def open(self, name: str) -> BinaryIO:
         """A seekable stream of a file. Raises InputFault if it cannot be read or is too large."""
@@ -153,19 +157,26 @@ class FolderFiles(SubmissionFiles):
         return False
 
 
-class _CsvFile(FolderFiles):
-    """A CSV file that is the whole submission, under the name of the platform."""
+class PlacedFiles(FolderFiles):
+    """Files anywhere, under the names that the patterns of a challenge give them.
 
-    def __init__(self, path: Path, limits: LimitRules) -> None:
-        self.path = path.resolve()
-        self.limits = limits
-        self.names = (PLATFORM_CSV,)
+    places  path of each file by name
+    called  names in messages, where they are others
+    """
+
+    def __init__(
+        self, path: Path, places: Mapping[str, str], limits: LimitRules, called: Mapping[str, str] | None = None
+    ) -> None:
+        self.path, self.places, self.limits, self.called = path.resolve(), places, limits, called or {}
+        self.names = tuple(sorted(places))
+
+    def shown(self, name: str) -> str:
+        return self.called.get(name, name)
 
     def place(self, name: str) -> str:
-        return str(self.path)
+        return self.places.get(name, "")
 
-    def locate(self, name: str) -> str:
-        return self.place(name)
+    locate = place
 
 
 # --- Names of files in submissions: which are safe to read, which operating systems leave behind, and findings. -------
@@ -391,7 +402,7 @@ def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
             return FolderFiles(path, limits)
         if stat.S_ISREG(mode):
             if path.suffix.casefold() == ".csv":
-                return _CsvFile(path, limits)
+                return PlacedFiles(path, {PLATFORM_CSV: str(path.resolve())}, limits)
             return _ZipFiles(path, limits)
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a path with a zero byte
         why = "no such folder or file"
