@@ -246,16 +246,21 @@ def one_percent_more(document: Mapping[str, Any], name: str, result: ResultDocum
     """
     columns = [column["path"] for column in document["columns"]]
     path = next((path for path in columns if path.startswith("detection.f1.")), "")
-    unit, of_units = path.rpartition(".")[2], {"group_mean": result.groups, "case_mean": result.cases}
-    pooled = result.details["pooled"]["rules"][result.rule]["counts"] if result.details is not None else {}
-    counts = [pooled] if unit == "pooled" else [one.counts for one in of_units.get(unit, ())]
-    gain = math.fsum(map(_gain_in_f1, counts)) / max(1, _units_in_mean(result, path) if unit in of_units else 1)
-    now, index = result.value(path), columns.index(path) if path else 0
-    if now is None or not gain:
+    now, unit = result.value(path), path.rpartition(".")[2]
+    if now is None or result.details is None:
         return []
-    others = [team["columns"][index]["value"] for team in document["teams"] if team["name"] != name]
+    each, counts = {
+        "pooled": ("", [result.details["pooled"]["rules"][result.rule]["counts"]]),
+        "group_mean": (" of each patient", [one.counts for one in result.groups]),
+        "case_mean": (" of each case", [one.counts for one in result.cases]),
+    }.get(unit, ("", []))
+    gain = math.fsum(map(_gain_in_f1, counts))
+    if not gain:
+        return []
+    if unit != "pooled":
+        gain /= node_at(result.details["means"][result.rule], path)["units"]
+    others = [team["columns"][columns.index(path)]["value"] for team in document["teams"] if team["name"] != name]
     ranks = [1 + sum(other is not None and other > value for other in others) for value in (now, now + gain)]
-    each = {"pooled": "", "group_mean": " of each patient", "case_mean": " of each case"}[unit]
     return [
         f"With 1% more of the reference nuclei{each} matched, and nothing else changed, `{path}` would be "
         f"{now + gain:.4f} instead of {now:.4f}: rank {ranks[1]} in this column, now {ranks[0]}."
@@ -266,14 +271,8 @@ def _gain_in_f1(counts: Mapping[str, int]) -> float:
     """Return the gain in F1 of a unit if new predictions match 1% of its nuclei."""
     hits, missed, extra = (counts[key] for key in ("true_positives", "false_negatives", "false_positives"))
     more = min((hits + missed) / 100, missed)
-    return (
-        2 * (hits + more) / (2 * hits + missed + extra + more) - 2 * hits / (2 * hits + missed + extra) if more else 0
-    )
-
-
-def _units_in_mean(result: ResultDocuments, path: str) -> int:
-    means = result.details["means"] if result.details is not None else {}
-    return int(node_at(means[result.rule], path)["units"])
+    now, then = (2 * found / (hits + missed + extra + found) if missed else 0.0 for found in (hits, hits + more))
+    return then - now
 
 
 def _columns_lost(
