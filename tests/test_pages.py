@@ -292,6 +292,14 @@ def test_a_phone_shows_all_of_it_without_sideways_scrolling(browser, tmp_path) -
         assert opened.page.evaluate("document.activeElement.closest('#wide') !== null")
 
 
+def test_titles_of_64_letters_leave_room_for_each_other(browser, tmp_path) -> None:
+    columns = (Column("score"), *(Column(f"{index:064x}", 3) for index in range(3)))
+    path = tmp_path / "page.html"
+    path.write_text(page_html(one_block(Table("scores", "Scores", columns, (("F1", 0.5, 0.25, 0.75),)))))
+    with browser.open(path, width=1440) as opened:
+        assert opened.page.locator("#scores .scroll").evaluate("box => box.scrollWidth <= box.clientWidth")
+
+
 def test_on_paper_the_numbers_of_a_plot_stay_in_their_columns(browser, tmp_path) -> None:
     """Names of 64 letters, as the Data Science Bowl has."""
     dots = tuple(Dot(number / 9, 0.5, f"{number:064x}") for number in range(9))
