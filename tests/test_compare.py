@@ -162,7 +162,7 @@ def test_the_difference_to_the_best_of_each_score_and_what_decides_it_are_told_a
     assert one.p_value >= as_extreme.mean() and not one.is_significant  # corrected for three scores
     page = " ".join(html.unescape(re.sub("<[^>]+>", " ", Path("out/compare.html").read_text())).split())
     for text in (" ".join(printed.split()), page):
-        assert "6 of 8" in text and "first" not in text.split("Beside the best")[1].split("Difference:")[0]
+        assert "6 of 8" in text and "first" not in text.split("Compared with the best model")[1].split("Difference:")[0]
     assert told.partition(",")[0] in page
     rows = list(csv.DictReader(Path("out/differences.csv").read_text().splitlines()))
     assert [row["score"] for row in rows] == [one.score for one in found.differences]
@@ -335,8 +335,8 @@ def test_overlaps_are_kept_where_both_sides_can_hold_them_and_told_where_one_can
     for model in ("copy", "labels"):
         assert found.value("segmentation.iou.pooled", model) == 1
     assert [note for note in found.notes if "overlap" in note] == [
-        "Outlines of the reference overlap, which the files of 'labels' cannot hold: 1 of 2 lose pixels to "
-        "others (overlap = class_order)."
+        "Outlines of the reference overlap, which the files of 'labels' cannot contain: 1 of 2 lose pixels to "
+        "other nuclei (overlap = class_order)."
     ]
 
 
@@ -747,7 +747,7 @@ def test_what_files_of_several_models_cannot_hold_is_told_once(own_demo, capsys)
     models = [own_demo.submissions[name] for name in ("finder", "namer")]
     printed = compared(capsys, str(own_demo.challenge / "reference"), *map(str, models))
     (line,) = (line for line in printed.splitlines() if "lose pixels" in line)
-    assert "which the files of 'finder' and 'namer' cannot hold: 151 of 315" in line
+    assert "which the files of 'finder' and 'namer' cannot contain: 151 of 315" in line
     assert len(printed.splitlines()) <= 42
     assert "too few patients" in printed and "0 of 4" in printed
     assert "[own-duplicates]" not in printed, "4 of 326 and 7 of 318 are few"

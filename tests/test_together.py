@@ -83,8 +83,8 @@ def test_counts_measures_and_lines_of_many_cases_are_those_of_each(seed: int) ->
     alone = [result for case in cases for result in measure_cases(rules, matched([case]))]
     for one, other in zip(together, alone, strict=True):
         assert values_of(one) == values_of(other)
-    table = objects_csv(together, rules.class_names, rules.metrics.measures).splitlines()
-    of_each = [objects_csv([result], rules.class_names, rules.metrics.measures).splitlines() for result in alone]
+    table = "".join(objects_csv(together, rules.class_names, rules.metrics.measures)).splitlines()
+    of_each = ["".join(objects_csv([one], rules.class_names, rules.metrics.measures)).splitlines() for one in alone]
     assert table == [of_each[0][0], *(line for lines in of_each for line in lines[1:])] and len(table) > 4 * CASES
 
 
