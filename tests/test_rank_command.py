@@ -365,7 +365,7 @@ OF_TEAMS = "alpha,beta\na,0.5,0.4\nb,0.7,0.9\n"
     (
         "team,metric,a,b\nalpha,dice,.5,.7\nbeta,dice,.4,.9\nalpha,hd,3,9\nbeta,hd,4,1\n",
         ["dice", "hd"],
-        "for a case",
+        "as a case",
     ),
 ])  # fmt: skip
 def test_wide_tables_of_scores_are_read(text, columns, told, tmp_path, capsys) -> None:
