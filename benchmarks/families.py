@@ -18,7 +18,7 @@ from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.matching.table import instances_and_overlaps
 from nuclei_metrics.metrics import FAMILIES, Metric, metrics_of
 from nuclei_metrics.metrics.counts import class_counts
-from nuclei_metrics.model import Case, CaseResult, CaseTable, Interval, LabelMaps, MetricScores, Region
+from nuclei_metrics.model import Case, CaseTable, Interval, LabelMaps, MetricScores, Region
 
 PATIENTS, SAMPLES = 25, 2000
 MEASURES = (
@@ -90,7 +90,7 @@ class Scored:
     """What confidence intervals are made from."""
 
     challenge: Challenge
-    cases: Sequence[CaseResult]
+    cases: Sequence[Case]
     table: CaseTable
     metrics: Sequence[Metric]
     scores: Sequence[MetricScores]
@@ -107,7 +107,7 @@ def ask_for_intervals(images: Sequence[LabelMaps]) -> Scored:
     (rule,) = challenge.matching.rules
     table = case_table(challenge, result.cases, rule.name, primary=True)
     metrics = metrics_of(challenge.metric_choice(), class_aware=rule.class_aware)
-    return Scored(challenge, result.cases, table, metrics, scores)
+    return Scored(challenge, result.scored.cases, table, metrics, scores)
 
 
 def bootstrap_all(scored: Scored) -> dict[tuple[str, ...], Interval]:

@@ -436,7 +436,7 @@ def audit_challenge(
 
     Scores are cached in the output, as for a leaderboard. A second audit reuses them and resumes an interrupted audit.
 
-    workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
+    workers   processes, or tasks that ``executor`` works on at once
     progress  is called with the number of submissions that are scored, each in every run, and of all
     note      is called with the name of each team, its outcome, and the traceback of a fault of the program, or ""
 

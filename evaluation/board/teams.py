@@ -178,7 +178,7 @@ def score_teams(
 ) -> _ScoredTeams:
     """Score every team of a folder without stored results into ``results/<team>`` of the output.
 
-    workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
+    workers   processes, or tasks that ``executor`` works on at once
     progress  is called with the number of teams that are done, and of all
     note      is called with the name of each team, its outcome, and the traceback of a fault of the program, or ""
 

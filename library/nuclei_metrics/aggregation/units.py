@@ -264,7 +264,8 @@ def _deviation(values: Sequence[float], mean: float) -> float | None:
     """
     if len(values) < _FEWEST_VALUES:
         return None
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    squares = (np.array(values) - mean) ** 2
+    return math.sqrt(math.fsum(squares.tolist()) / (len(values) - 1))
 
 
 def _worst_value(values: Sequence[float], better: Better) -> float:
