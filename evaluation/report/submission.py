@@ -161,7 +161,7 @@ def _error_table(result: ResultDocuments, costs: Document) -> Table:
             first.setdefault(path.partition(".")[0], path)
     main = f"{main_score(result)}.{result.main}"
     paths = sorted(first.values(), key=lambda path: path != main)
-    kinds = [kind for kind in costs["kinds"] if kind["reference"] or kind["prediction"]]
+    kinds = [kind for kind in costs["kinds"] if kind["kind"] != "ignored" and (kind["reference"] or kind["prediction"])]
     kinds.sort(key=lambda kind: -(kind["cost"].get(main) or 0.0))
     rows: list[list[Value]] = []
     for kind in kinds:
