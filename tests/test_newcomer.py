@@ -265,7 +265,7 @@ def test_a_path_that_is_not_there_is_told_with_its_name(capsys):
         capsys, "compare", "mine", "yours", code=2
     )
     Path("empty").mkdir()
-    assert "[empty-submission] 'empty': no file" in said(capsys, "compare", "mine", "empty", code=2)
+    assert "[empty-submission] 'empty': empty" in said(capsys, "compare", "mine", "empty", code=2)
 
 
 def test_each_fault_is_told_once(capsys, monkeypatch):
