@@ -16,30 +16,32 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from evaluation.challenge import LimitRules
-from evaluation.files.decoding.json import RecordText, find_cuts, read_records
-from evaluation.files.decoding.polygons import decode_polygons
+from evaluation.files.decoding.json import JsonText
 from evaluation.files.decoding.xml import Vertices, read_elements
 from evaluation.files.formats.annotation_xml import APERIO, REGION
+from evaluation.files.formats.geojson import _decode_features
 
 
 def parse_as_the_program(path: Path) -> int:
-    """msgspec for the features, orjson for the numbers, in guessed pieces (``files/decoding/polygons.py``)."""
-    with path.open("rb") as stream:
-        text = RecordText(stream, "file", LimitRules(), nan_is_null=True)
-        found = map(decode_polygons, text.guessed_pieces("features"))
-        return sum(len(polygons.size) for polygons in found if polygons is not None)
+    """msgspec for the features, orjson for the numbers, in batches (``files/formats/geojson.py``)."""
+    return sum(len(rings.size) for _, rings in pieces_of(path, _decode_features))
 
 
-def parse_in_pieces(path: Path) -> int:
-    """What the program does with other features: orjson, a megabyte at a time (``files/decoding/json.py``)."""
+def parse_in_batches(path: Path) -> int:
+    """What the program does with other features: orjson, in batches (``files/decoding/json.py``)."""
+    return sum(len(feature["geometry"]["coordinates"]) for piece in pieces_of(path) for feature in piece)
+
+
+def pieces_of(path: Path, decode: Callable[[bytes], Any] | None = None) -> Iterator[Any]:
     with path.open("rb") as stream:
-        records = read_records(stream, key="features", where="file", limits=LimitRules())
-        return sum(len(feature["geometry"]["coordinates"]) for piece in records.pieces or () for feature in piece)
+        yield from (
+            JsonText(stream, "file", LimitRules(), nan_is_null=True).find_records("features", decode).pieces or ()
+        )
 
 
 def parse_whole(path: Path) -> int:
@@ -51,19 +53,6 @@ def parse_simdjson(path: Path) -> int:
     parser = importlib.import_module("simdjson").Parser()
     features = parser.parse(path.read_bytes())["features"]
     return sum(len(feature["geometry"]["coordinates"].as_list()) for feature in features)
-
-
-def parse_simdjson_in_pieces(path: Path) -> int:
-    """What the program does, with pysimdjson in the place of orjson; the last piece is left out."""
-    parser = importlib.import_module("simdjson").Parser()
-    rings = 0
-    with path.open("rb") as stream:
-        text = RecordText(stream, "file", LimitRules(), nan_is_null=False)
-        cuts = find_cuts(text.chunks(), "features", "file", LimitRules())
-        for _, piece in text.slices([len(cuts.head), *cuts.ends]):
-            features = parser.parse(b"[" + piece.lstrip(b",") + b"]").as_list()
-            rings += sum(len(feature["geometry"]["coordinates"]) for feature in features)
-    return rings
 
 
 def parse_simdjson_arrays(path: Path) -> int:
@@ -112,9 +101,8 @@ XML_PARSERS: dict[str, Callable[[Path], int]] = {
     "expat with empty handlers in Python": lambda path: parse_by_expat(path, lambda *_: None),
 }
 JSON_PARSERS: dict[str, Callable[[Path], int]] = {
-    "msgspec and orjson, a quarter of a megabyte at a time": parse_as_the_program,
-    "orjson, a megabyte at a time": parse_in_pieces,
-    "pysimdjson, a megabyte at a time": parse_simdjson_in_pieces,
+    "msgspec and orjson, in batches": parse_as_the_program,
+    "orjson, in batches": parse_in_batches,
     "orjson, the whole file": parse_whole,
     "pysimdjson, the whole file, coordinates only": parse_simdjson,
     "pysimdjson, the whole file, coordinates as buffers": parse_simdjson_arrays,

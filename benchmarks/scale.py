@@ -37,7 +37,10 @@ from nuclei_metrics.model import LabelMaps
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = {  # what a stage does, and the functions that do it; what they call belongs to the stage of the callee
-    "read: parse JSON": ("evaluation.files.decoding.json.parse", "evaluation.files.formats.geojson.decode_polygons"),
+    "read: parse JSON": (
+        "evaluation.files.decoding.json.JsonText.parse",
+        "evaluation.files.formats.geojson._decode_features",
+    ),
     "read: cut, check, make arrays": ("evaluation.scoring.read.read_case",),
     "outlines to runs": ("evaluation.scoring.read.convert_parts", "nuclei_metrics.instances.prepare.convert_parts"),
     "overlap rule": ("evaluation.scoring.read.prepare_reference",),

@@ -29,7 +29,7 @@ def parse(data: bytes | str, **limits) -> Any:
 
 def records_of(data: bytes, *, key: str = "nuclei", piece_bytes: int = 1 << 20, **limits) -> tuple[Any, Any]:
     """The value of a file without its records, and the records; with pieces of another size."""
-    with mock.patch.multiple(bounded_json, PIECE_BYTES=piece_bytes, SCAN_BYTES=max(1, piece_bytes // 3)):
+    with mock.patch.object(bounded_json, "BATCH_BYTES", piece_bytes):
         found = read_records(io.BytesIO(data), key=key, where="'nuclei.json'", limits=LimitRules(**limits))
         return found.root, None if found.pieces is None else [record for piece in found.pieces for record in piece]
 
@@ -213,26 +213,6 @@ def test_a_key_twice_is_named_wherever_the_nucleus_stands_in_a_long_file(format,
     shape = {"shape": "outline"} if format == "geojson" else {}
     (fault,) = faults_of(around % ",".join(nuclei), format=format, classes={"epi": 1}, **shape)
     assert (fault.code, fault.got) == ("duplicate-key", "an object with the key 'x' twice")
-
-
-def test_nothing_is_read_behind_what_is_too_deep():
-    class Endless(io.BytesIO):
-        """Claims a gigabyte of brackets and counts what is taken."""
-
-        taken = 0
-
-        def seek(self, offset, whence=0):
-            return 10**9 if whence == 2 else 0
-
-        def read(self, size=-1):
-            self.taken += size
-            return b"[" * size
-
-    for read in (read_json, lambda stream, **options: read_records(stream, key="nuclei", **options)):
-        stream = Endless()
-        with pytest.raises(InputFault, match="too-deep"):
-            read(stream, where="'a.json'", limits=LimitRules())
-        assert stream.taken < 5_000_000
 
 
 @pytest.mark.parametrize("place", [5, 500, 999])

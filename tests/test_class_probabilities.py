@@ -68,7 +68,7 @@ def test_the_pieces_of_a_file_do_not_matter(rows, piece_bytes, at_once):
         for swapped, first, second in rows
     ]
     with (
-        mock.patch.multiple(bounded_json, PIECE_BYTES=piece_bytes, SCAN_BYTES=max(1, piece_bytes // 3)),
+        mock.patch.object(bounded_json, "BATCH_BYTES", piece_bytes),
         mock.patch.object(annotation_lists, "NUCLEI_AT_ONCE", at_once),
     ):
         found = read_part(items, classes=JSON_CLASSES, **GEOJSON)

@@ -59,7 +59,7 @@ def test_it_becomes_the_same_if_it_comes_in_small_pieces(
 ) -> None:
     size = 64 if file_of(content, folder=tmp_path)[:2] != b"\x1f\x8b" else 1 << 12  # what is packed may be large
     with (
-        mock.patch.multiple(bounded_json, PIECE_BYTES=50, SCAN_BYTES=16),
+        mock.patch.object(bounded_json, "BATCH_BYTES", 50),
         mock.patch.object(streams, "CHUNK_BYTES", size),
         mock.patch.object(bounded_xml, "CHUNK_BYTES", size),
         mock.patch.object(bounded_csv, "CSV_CHUNK_BYTES", size),

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from evaluation.challenge import LimitRules
 from evaluation.files.decoding.csv import Table, read_table
-from evaluation.files.decoding.json import check_keys, read_json, read_whole_text, resting_collector
+from evaluation.files.decoding.json import JsonText, check_keys, read_json, resting_collector
 from evaluation.files.results.documents import DetailsFile, MetricsFile, ReferenceFile, expanded_details
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
@@ -112,7 +112,7 @@ def read_document(path: Path, check_form: Callable[[bytes | bytearray], object],
     """
     try:
         with path.open("rb") as stream:
-            data = read_whole_text(stream, where, LimitRules(bytes_per_file=DETAILS_BYTES))
+            data = JsonText(stream, where, LimitRules(bytes_per_file=DETAILS_BYTES)).text
         with resting_collector():
             document: dict[str, Any] = orjson.loads(data)
         check_keys(data, where)

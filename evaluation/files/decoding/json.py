@@ -1,13 +1,10 @@
-"""JSON from strangers: its size and depth are known before it is parsed, and it is strict.
+"""JSON from strangers: strict, and bounded in size and depth.
 
 The parser is orjson: NaN, Infinity, numbers beyond float64 and half surrogates are refused according to the
 standard, and so is a key that an object has twice. orjson takes up to forty times the memory of the text, does
 not survive when there is none left, and the garbage collector would look at all objects again and again. So what
-is parsed at once is bounded, and the collector rests meanwhile. A file with a long list of records is gone
-through twice: first brackets are counted, to find out how deep they are and where the list may be cut; then the
-list is parsed in pieces of a megabyte, each may be forgotten before the next one is made. The text as a whole is
-never in memory. Where a reader may begin again, the file is gone through once: cuts are guessed, and the parser
-proves them.
+is parsed at once is bounded, and the collector rests meanwhile. A long list of records is split by msgspec into the
+texts of its records, and decoded in batches; each may be forgotten before the next one is made.
 """
 
 from __future__ import annotations
@@ -15,12 +12,15 @@ from __future__ import annotations
 import gc
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import pairwise
+from operator import add
 from typing import Any, BinaryIO
 
+import msgspec
 import numpy as np
 import orjson
 
@@ -29,16 +29,12 @@ from evaluation.files.decoding.streams import BYTE_ORDER_MARK, plain_chunks
 from evaluation.findings.errors import refused
 from nuclei_metrics.model import Int64
 
-PIECE_BYTES = 1 << 20
-GUESSED_BYTES = 1 << 18  # so little stays in the cache of a core
+BATCH_BYTES = 1 << 17  # of records: so little stays in the cache of a core
 PART_BYTES = 1 << 25  # of what is parsed at once: up to 1.3 GB of Python objects
-SCAN_BYTES = 1 << 20
-KEY_BYTES = 200  # from a key to its value, with the blanks between them
-QUOTATION_MARK, OPENING_BRACKET = b'"['
-BEGINNING_OF_RECORD = re.compile(rb'\s*(\{\s*"[^"\\]{0,50}")')
-IS_MARK = bytes(byte in b'[]{}"' for byte in range(256))  # bytes.translate is twice as fast as an array of NumPy
-STEP = np.zeros(256, np.int8)
-STEP[list(b"[{")], STEP[list(b"]}")] = 1, -1
+QUOTATION_MARK = ord('"')
+NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
+STEP = np.full(256, -1, np.int8)
+STEP[list(b"[{")] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +58,27 @@ def read_json(stream: BinaryIO, *, where: str, limits: LimitRules) -> Any:
     >>> read_json(io.BytesIO(b'{"a": [1, 2.5]}'), where="'a.json'", limits=LimitRules())
     {'a': [1, 2.5]}
     """
-    data = read_whole_text(stream, where, limits)
-    return parse(data, where, lambda position: _line_and_column(data, position))
+    text = JsonText(stream, where, limits)
+    return text.parse(text.text)
 
 
-# A text without end is taken as a whole, too: to try again at each mark in it would take quadratic time.
-NOT_NUMBERS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|(:?\s*)(-?(?:NaN|Infinity)\b)', re.DOTALL)
+def read_records(stream: BinaryIO, *, key: str, where: str, limits: LimitRules, nan_is_null: bool = False) -> Records:
+    """Read the value of a JSON file that is a list of records, or an object with such a list under ``key``.
+
+    Raises InputFault as ``read_json`` does, also while the pieces are gone through; the 32 MiB apply to each record and
+    for all that is not in the list.
+
+    >>> import io
+    >>> file = io.BytesIO(b'{"kind": "b", "nuclei": [{"x": 1}, {"x": 2}]}')
+    >>> records = read_records(file, key="nuclei", where="'a.json'", limits=LimitRules())
+    >>> records.root, [record["x"] for piece in records.pieces for record in piece]
+    ({'kind': 'b', 'nuclei': []}, [1, 2])
+    """
+    return JsonText(stream, where, limits, nan_is_null=nan_is_null).find_records(key)
+
+
+# What is before a word, and the word. All of it is consumed: to try again at each mark would take quadratic time.
+NOT_NUMBERS = re.compile(rb'((?:[^"NI]++|"(?:[^"\\]++|\\.)*+"?)*+)(NaN\b|Infinity\b|[NI]|\Z)', re.DOTALL)
 
 
 def _as_json(match: re.Match[bytes]) -> bytes:
@@ -76,332 +87,114 @@ def _as_json(match: re.Match[bytes]) -> bytes:
     >>> NOT_NUMBERS.sub(_as_json, b'{"NaN": NaN, "at": [NaN, -Infinity, 1]}')
     b'{"NaN": null, "at": ["NaN", "-Infinity", 1]}'
     """
-    before, word = match[1], match[2]
-    if word is None:
+    if len(match[2]) <= 1:
         return match[0]
-    return before + (b"null" if before.startswith(b":") else b'"%b"' % word)
+    before = match[1].removesuffix(b"-")
+    return before + (b"null" if before.rstrip().endswith(b":") else b'"%b"' % match[0][len(before) :])
 
 
-def read_records(stream: BinaryIO, *, key: str, where: str, limits: LimitRules, nan_is_null: bool = False) -> Records:
-    """Read the value of a JSON file that is a list of records, or an object with such a list under ``key``.
+@cache
+def _splitter(key: str) -> msgspec.json.Decoder[Any]:
+    """Create a decoder of a list, or of an object with a list under a key, that leaves the items as texts."""
+    collection = msgspec.defstruct("Collection", [("records", list[msgspec.Raw])], rename={"records": key})
+    return msgspec.json.Decoder(collection | list[msgspec.Raw])
 
-    nan_is_null   read NaN, Infinity and -Infinity, which are not JSON, as null: QuPath writes them as measurements
 
-    It needs memory only for the records of one piece, and for all that is not in the list; the file must stay open, and
-    nothing else may read it, while the pieces are gone through. Raises InputFault as ``read_json`` does, also
-    meanwhile; the 32 MiB apply to each record and for all that is not in the list.
+class JsonText:
+    """The text of a JSON file, decompressed, without a byte order mark. Raises InputFault: too-large, unreadable-file.
 
-    >>> import io
-    >>> file = io.BytesIO(b'{"kind": "b", "nuclei": [{"x": 1}, {"x": 2}]}')
-    >>> records = read_records(file, key="nuclei", where="'a.json'", limits=LimitRules())
-    >>> records.root, [record["x"] for piece in records.pieces for record in piece]
-    ({'kind': 'b', 'nuclei': []}, [1, 2])
+    nan_is_null   NaN, Infinity and -Infinity, which are not JSON, become null: QuPath writes them as measurements
     """
-    text = RecordText(stream, where, limits, nan_is_null=nan_is_null)
-    cuts = find_cuts(text.chunks(), key, where, limits)
-    root = text.parse_around(cuts) if cuts.ends else text.parse(cuts.behind, 0, size=cuts.size)
-    value = root.get(key) if isinstance(root, dict) else root
-    if cuts.ends and not (isinstance(value, list) and value[:1] == [0]):
-        raise refused("duplicate-key", where, key=key)
-    if not isinstance(value, list):
-        return Records(root, None)
-    last = value[1:] if cuts.ends else value[:]
-    value.clear()
 
-    def pieces() -> Iterator[list[Any]]:
-        opening = b"["
-        for start, piece in text.slices([len(cuts.head), *cuts.ends]):
-            yield text.parse(piece, start, opening=opening, closing=b"]")[len(opening) - 1 :]
-            opening = b"[0"
-        yield last
-
-    return Records(root, pieces())
-
-
-class Unproven(Exception):
-    """A file may have its records elsewhere than they were looked for, or it is not JSON."""
-
-
-class RecordText:
-    """The text of a file, which is read from its start as often as need be, and what is parsed of it."""
-
-    def __init__(self, stream: BinaryIO, where: str, limits: LimitRules, *, nan_is_null: bool) -> None:
-        self.stream = stream
-        self.where = where
-        self.limits = limits
-        self.nan_is_null = nan_is_null
-
-    def chunks(self) -> Iterator[bytes]:
-        """Decompressed if need be, without a byte order mark. Raises InputFault: too-large, unreadable-file."""
-        start = b""
-        chunks = plain_chunks(self.stream, self.where, self.limits.bytes_per_file)
-        for chunk in chunks:
-            start += chunk
-            if len(start) >= len(BYTE_ORDER_MARK):
-                break
-        yield start.removeprefix(BYTE_ORDER_MARK)
-        yield from chunks
-
-    def slices(self, bounds: list[int]) -> Iterator[tuple[int, bytearray]]:
-        """Return each bound, and the text from there to the next one."""
-        text, begin = bytearray(), 0
-        chunks = self.chunks()
-        for start, stop in pairwise(bounds):
-            while begin + len(text) < stop:
-                try:
-                    text += next(chunks)
-                except StopIteration:
-                    raise refused("unreadable-file", self.where, wording="changing") from None
-            yield start, text[start - begin : stop - begin]
-            del text[: stop - begin]
-            begin = stop
-
-    def guessed_pieces(self, key: str) -> Iterator[bytes]:
-        """Yield the texts between the brackets of the list of records under ``key``, cut behind records, read only
-        once.
-
-        Where the list and its records begin and end is a guess. If all pieces are JSON when brackets are put around
-        them, the guess was right and so is the file: what is around them is parsed here. Raises Unproven and
-        InputFault; both mean that the file has to be read in another way, which shows the fault.
-        """
-        chunks, text = self.chunks(), bytearray()
-        while len(text) < GUESSED_BYTES and (chunk := next(chunks, b"")):
+    def __init__(self, stream: BinaryIO, where: str, limits: LimitRules, *, nan_is_null: bool = False) -> None:
+        text = bytearray()
+        for chunk in plain_chunks(stream, where, limits.bytes_per_file):
             text += chunk
-        opening = re.match(rb"\s*\[", text) or re.search(b'"' + re.escape(key.encode()) + rb'"\s*:\s*\[', text)
-        record = opening and BEGINNING_OF_RECORD.match(text, opening.end())
-        if opening is None or record is None:
-            raise Unproven
-        head = text[: opening.end()]
-        between = re.compile(rb"\}\s*,\s*(?=" + re.escape(record[1]) + b")")
-        del text[: len(head)]
-        begin, least = 0, GUESSED_BYTES - 1
-        while True:
-            if (cut := between.search(text, least)) is not None:
-                end = cut.start() + 1
-                yield bytes(memoryview(text)[begin:end])
-                del text[:end]
-                begin, least = cut.end() - end, GUESSED_BYTES - 1
-            elif chunk := next(chunks, b""):
-                least = max(least, len(text) - KEY_BYTES)
-                text += chunk
-                _check_part(len(text), self.where)
-            else:
-                break
-        stop = text.rfind(b"]")
-        yield bytes(text[begin : max(stop, begin)])
-        around = head + b"0" + text[stop:]
-        _check_nesting(around, 0, self.where, self.limits)
-        root = self.parse(around, 0)
-        if (root.get(key) if isinstance(root, dict) else root) != [0]:
-            raise Unproven
+        if text.startswith(BYTE_ORDER_MARK):
+            del text[: len(BYTE_ORDER_MARK)]
+        has_words = nan_is_null and (b"NaN" in text or b"Infinity" in text)
+        self.text: bytes | bytearray = NOT_NUMBERS.sub(_as_json, text) if has_words else text
+        self.where, self.limits = where, limits
 
-    def parse_piece(self, text: bytes) -> list[Any]:
-        """Return the records in the text of a guessed piece. Raises InputFault."""
-        _check_nesting(text, 2, self.where, self.limits)
-        return list(self.parse(text, 0, opening=b"[", closing=b"]"))
+    def find_records(self, key: str, decode: Callable[[bytes], Any] | None = None) -> Records:
+        """Find the list of records that is the value of the file, or is under a key.
+
+        decode  decodes a list of records; None if it cannot, or if they are too deep or have a key twice
+
+        Raises InputFault: too-large, too-deep, not-json, duplicate-key; also while the pieces are gone through.
+        """
+        text, records = self.text, list[msgspec.Raw]()
+        try:
+            root = _splitter(key).decode(text)
+            records = root if type(root) is list else root.records
+        except RecursionError:
+            raise refused("too-deep", self.where, limit=self.limits.json_depth) from None
+        except msgspec.DecodeError as error:
+            if len(text) > PART_BYTES and type(error) is msgspec.DecodeError:
+                raise refused("not-json", self.where, got=str(error)) from None
+        if not records:
+            return _split_value(self.parse(text), key)
+        begin, end = self._span(records[0], records[-1])
+        root = self.parse(text[:begin] + text[end:], lambda at: at if at < begin else at + end - begin)
+        sizes = np.cumsum([memoryview(record).nbytes for record in records])
+        cuts = (np.flatnonzero(np.diff(sizes // BATCH_BYTES)) + 1).tolist()
+
+        def pieces() -> Iterator[list[Any]]:
+            for first, stop in pairwise([0, *cuts, len(records)]):
+                begin, end = self._span(records[first], records[stop - 1])
+                batch = b"[" + text[begin:end] + b"]"
+                items = decode(batch) if decode and len(batch) <= PART_BYTES else None
+                depth = int(type(root) is dict)
+                yield self.parse(batch, partial(add, begin - 1), depth) if items is None else items
+
+        return Records(root, pieces())
+
+    def _span(self, first: msgspec.Raw, last: msgspec.Raw) -> tuple[int, int]:
+        """Return where records begin and end in the text, of which they are parts."""
+        start = _address(self.text)
+        return _address(first) - start, _address(last) - start + len(memoryview(last))
 
     def parse(
-        self,
-        text: bytes | bytearray,
-        start: int,
-        *,
-        opening: bytes = b"",
-        closing: bytes = b"",
-        size: int | None = None,
+        self, part: bytes | bytearray, place: Callable[[int], int] = lambda position: position, depth: int = 0
     ) -> Any:
-        """The value of what begins at ``start`` in the file, put between ``opening`` and ``closing``.
+        """Parse a part of the text. Raises InputFault: not-json, too-large, too-deep, duplicate-key.
 
-        size   its length, if ``text`` is only the beginning of something long
+        place   gives the position in the text of a position in the part, for messages
+        depth   of brackets around the part
         """
-        _check_part(len(text) if size is None else size, self.where)
-        text = self.without_nan(text)
-        return parse(
-            opening + text + closing, self.where, lambda position: self.locate(text, position - len(opening), start)
-        )
-
-    def parse_around(self, cuts: _Cuts) -> Any:
-        """Return the value of the file with a 0 instead of the records between the first cut and the last.
-
-        So a comma too many or too few is still noticed.
-        """
-        _check_part(len(cuts.head) + cuts.behind_size, self.where)
-        head, behind = self.without_nan(cuts.head) + b"0", self.without_nan(cuts.behind)
-
-        def locate(position: int) -> tuple[int, int]:
-            if position <= len(head):
-                return self.locate(head, position, 0)
-            return self.locate(behind, position - len(head), cuts.ends[-1])
-
-        return parse(head + behind, self.where, locate)
-
-    def without_nan(self, text: bytes | bytearray) -> bytes | bytearray:
-        if self.nan_is_null and (b"NaN" in text or b"Infinity" in text):
-            return NOT_NUMBERS.sub(_as_json, text)
-        return text
-
-    def locate(self, text: bytes | bytearray, position: int, start: int) -> tuple[int, int]:
-        """Return line and column in the file of a position in a text that begins at ``start`` there."""
-        line, column = _line_and_column(text, position)
-        lines, remaining, since = 0, start, 0
-        for chunk in self.chunks():
-            before = chunk[:remaining]
-            lines += before.count(b"\n")
-            since = len(before) - 1 - before.rfind(b"\n") if b"\n" in before else since + len(before)
-            remaining -= len(before)
-            if not remaining:
-                break
-        return lines + line, column + (since if line == 1 else 0)
-
-
-def read_whole_text(stream: BinaryIO, where: str, limits: LimitRules) -> bytearray:
-    """Read the text of a file, decompressed, without a byte order mark. Raises InputFault: too-large, too-deep."""
-    data = bytearray()
-    scan = _BracketScan()
-    for block in _blocks_of(RecordText(stream, where, limits, nan_is_null=False).chunks()):
-        _check_depth(scan.find(block)[1], where, limits)
-        data += block
-    return data
-
-
-# --- where brackets are -----------------------------------------------------------------------------------------------
-
-
-class _BracketScan:
-    """Finds the brackets and braces outside of strings in a text that comes block by block."""
-
-    def __init__(self) -> None:
-        self.scanned = 0
-        self.depth = 0
-        self.inside = False  # a string
-        self.held = b""  # a backslash whose other half comes with the next block
-
-    def find(self, block: bytes) -> tuple[Int64, Int64]:
-        """Find the brackets of the next block: their positions in the text, and how many are open after each."""
-        if self.held or b"\\" in block:
-            block = self.held + block
-            self.held = b"\\" * ((len(block) - len(block.rstrip(b"\\"))) % 2)
-            block = block[: len(block) - len(self.held)].replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
-        data = np.frombuffer(block, np.uint8)
-        position = np.flatnonzero(np.frombuffer(block.translate(IS_MARK), np.bool_))
-        mark = data[position]
-        is_quote = mark == QUOTATION_MARK
-        quoted = np.logical_xor.accumulate(is_quote) ^ self.inside
-        self.inside = bool(quoted[-1]) if len(quoted) else self.inside
-        outside = ~(is_quote | quoted)
-        position, mark = position[outside] + self.scanned, mark[outside]
-        depth = np.cumsum(STEP[mark], dtype=np.int64) + self.depth
-        self.depth = int(depth[-1]) if len(depth) else self.depth
-        self.scanned += len(block)
-        return position, depth
-
-
-def _blocks_of(chunks: Iterable[bytes | bytearray]) -> Iterator[bytes]:
-    """Yield the same bytes, a bounded number at a time."""
-    for chunk in chunks:
-        for begin in range(0, max(len(chunk), 1), SCAN_BYTES):
-            yield bytes(chunk[begin : begin + SCAN_BYTES])
-
-
-@dataclass
-class _Cuts:
-    """Where a file with a list of records may be cut, and what of it is outside the pieces.
-
-    head       what comes before the first record; empty if there are no pieces
-    ends       the ends of records that are a piece apart; none if the file has one piece, or no such list
-    behind     what follows the last of them; the whole file if missing. No more than ``PART_BYTES``
-    behind_size, size   bytes of that, and of the file
-    """
-
-    head: bytearray
-    ends: list[int]
-    behind: bytearray
-    behind_size: int
-    size: int
-
-
-def find_cuts(chunks: Iterator[bytes], key: str, where: str, limits: LimitRules) -> _Cuts:
-    """Return where the list of records begins, and if it may be cut. Raises InputFault ("too-deep") as soon as it is
-    known.
-
-    In a file that is not JSON the cuts may be anywhere; its parts are not JSON either.
-    """
-    scan = _BracketScan()
-    cuts = _Cuts(bytearray(), [], bytearray(), 0, 0)
-    begin, item_depth, is_open = 0, 0, True
-    for block in _blocks_of(chunks):
-        cuts.size += len(block)
-        cuts.behind_size += len(block)
-        cuts.behind += block[: max(0, PART_BYTES + 1 - len(cuts.behind))]
-        position, depth = scan.find(block)
-        _check_depth(depth, where, limits)
-        if is_open and not item_depth and len(position):
-            begin, item_depth = _find_records(cuts.behind, position, depth, key.encode())
-        if not (is_open and item_depth):
-            continue
-        inner = position >= begin
-        position, depth = position[inner], depth[inner]
-        closing = np.flatnonzero(depth < item_depth)
-        is_open = not len(closing)
-        stop = len(position) if is_open else closing[0]
-        behind = position[:stop][depth[:stop] == item_depth] + 1
-        last = cuts.ends[-1] if cuts.ends else begin
-        while (index := int(np.searchsorted(behind, last + PIECE_BYTES))) < len(behind):
-            last = int(behind[index])
-            cuts.head = cuts.head if cuts.ends else cuts.behind[:begin]
-            cuts.ends.append(last)
-        if cuts.ends and cuts.size - last < cuts.behind_size:
-            cuts.behind_size = cuts.size - last
-            cuts.behind = bytearray(block[len(block) - cuts.behind_size :])
-    return cuts
-
-
-def _find_records(text: bytearray, position: Int64, depth: Int64, key: bytes) -> tuple[int, int]:
-    """Return where the items of the list of records begin, and how deep they are; 0, 0 if it does not open here."""
-    if position[0] < PART_BYTES and text[position[0]] == OPENING_BRACKET and not text[: position[0]].strip():
-        return int(position[0]) + 1, 1
-    before = re.compile(rb'(?<!\\)"' + re.escape(key) + rb'"\s*:\s*\Z')
-    for index in np.flatnonzero((depth == 2) & (position < PART_BYTES)):
-        opening = int(position[index])
-        if text[opening] == OPENING_BRACKET and before.search(text, max(0, opening - KEY_BYTES), opening):
-            return opening + 1, 2
-    return 0, 0
-
-
-# --- parsing ----------------------------------------------------------------------------------------------------------
-
-
-def parse(text: bytes | bytearray, where: str, locate: Callable[[int], tuple[int, int]]) -> Any:
-    """The value of a text of JSON. Raises InputFault: not-json, too-large, duplicate-key.
-
-    locate   gives line and column in the file of a position in the text, for messages
-    """
-    _check_part(len(text), where)
-    try:
-        with resting_collector():
-            value = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        why, position = error.msg, error.pos
+        if len(part) > PART_BYTES:
+            raise refused("too-large", self.where, wording="too-long-part", size=len(part), limit=PART_BYTES)
+        if depth + _depth_of(part) > self.limits.json_depth:
+            raise refused("too-deep", self.where, limit=self.limits.json_depth)
         try:
-            text.decode()
-        except UnicodeDecodeError as not_utf_8:
-            why, position = "bytes that are not UTF-8", not_utf_8.start
-        line, column = locate(position)
-        why = f"{why} (line {line:,}, column {column:,})" if text.strip() else "an empty file"
-        raise refused("not-json", where, got=why) from None
-    check_keys(text, where)
-    return value
+            with resting_collector():
+                value = orjson.loads(part)
+        except orjson.JSONDecodeError as error:
+            why, position = error.msg, error.pos
+            try:
+                part.decode()
+            except UnicodeDecodeError as not_utf_8:
+                why, position = "bytes that are not UTF-8", not_utf_8.start
+            line, column = _line_and_column(self.text, place(position))
+            why = f"{why} (line {line:,}, column {column:,})" if part.strip() else "an empty file"
+            raise refused("not-json", self.where, got=why) from None
+        check_keys(part, self.where)
+        return value
 
 
-def check_keys(text: bytes | bytearray, where: str) -> None:
-    """Refuse an object that has a key twice, in the text of a value or of a few items of a list."""
-    if (key := repeated_key(text)) is not None:
-        raise refused("duplicate-key", where, key=key)
+def _split_value(value: Any, key: str) -> Records:
+    """Take the list of records out of the value of a file."""
+    records = value.get(key) if type(value) is dict else value
+    if type(records) is not list:
+        return Records(value, None)
+    pieces = iter([records[:]])
+    records.clear()
+    return Records(value, pieces)
 
 
-def _check_part(size: int, where: str) -> None:
-    """Raise InputFault if a text is too large to be parsed at once."""
-    if size > PART_BYTES:
-        raise refused("too-large", where, wording="too-long-part", size=size, limit=PART_BYTES)
+def _address(data: Any) -> int:
+    """Return the address of the first byte of a buffer."""
+    return np.frombuffer(data, np.uint8).ctypes.data
 
 
 def _line_and_column(text: bytes | bytearray, position: int) -> tuple[int, int]:
@@ -421,18 +214,22 @@ def resting_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _check_nesting(text: bytes | bytearray, depth: int, where: str, limits: LimitRules) -> None:
-    """Refuse a text inside of ``depth`` brackets if those in it are nested too deep."""
-    scan = _BracketScan()
-    scan.depth = depth
-    for block in _blocks_of([text]):
-        _check_depth(scan.find(block)[1], where, limits)
+def _depth_of(text: bytes | bytearray) -> int:
+    """Return how deep brackets outside of strings are nested.
+
+    >>> _depth_of(b'{"[[[": [{"\\\\\\"[": 1}]}')
+    3
+    """
+    if b"\\" in text:
+        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    brackets = re.sub(rb'"[^"]*"?', b"", text.translate(None, NO_BRACKETS).replace(b'""', b""))
+    return int(np.cumsum(STEP[np.frombuffer(brackets, np.uint8)], dtype=np.int64).max(initial=0))
 
 
-def _check_depth(depth: Int64, where: str, limits: LimitRules) -> None:
-    """Refuse a text if one of its brackets is too deep."""
-    if depth.max(initial=0) > limits.json_depth:
-        raise refused("too-deep", where, limit=limits.json_depth)
+def check_keys(text: bytes | bytearray, where: str) -> None:
+    """Refuse an object that has a key twice, in the text of a value or of a few items of a list."""
+    if (key := repeated_key(text)) is not None:
+        raise refused("duplicate-key", where, key=key)
 
 
 # --- Keys that an object of JSON has twice. Parsers keep the last value and do not tell. ------------------------------

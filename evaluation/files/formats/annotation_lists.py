@@ -7,13 +7,14 @@ the file is complete: only loops of the interpreter and of NumPy touch single nu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from evaluation.files.decoding.annotations import Annotations
-from evaluation.files.decoding.polygons import Polygons, Ring
 from evaluation.files.decoding.streams import check_number
 from evaluation.files.formats.format import Request, are_coordinates, outlines_of_rings, to_px
 from evaluation.files.formats.sheet import NUMBERS, UNKNOWN, Sheet, check_size, json_of, keys_of_classes, numbers_in
@@ -144,6 +145,20 @@ class _ClassProbabilities:
         return np.concatenate(self.rows)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Rings:
+    """The rings of some nuclei, in the order of the file.
+
+    points_xy  float64 (V, 2)                    size     int64 (R,), vertices of each ring, at least one
+    owner      int64 (R,), index of its nucleus  is_hole  bool (R,)
+    """
+
+    points_xy: Float64
+    size: Int64
+    owner: Int64
+    is_hole: Bool
+
+
 class NucleusLists(ListSheet):
     """The nuclei of a file, as they come: outlines or points, never both.
 
@@ -238,7 +253,7 @@ class NucleusLists(ListSheet):
 
     def add_outlines(
         self,
-        polygons: Polygons,
+        rings: Rings,
         class_id: list[int],
         source_id: list[str],
         probability: list[Any],
@@ -248,19 +263,19 @@ class NucleusLists(ListSheet):
 
         False, and nothing is added, if a vertex is no usable coordinate. Raises InputFault: too-large.
 
-        class_id, source_id, probability, class_probabilities   of each feature
+        class_id, source_id, probability, class_probabilities   of each nucleus
         """
-        points = to_px(polygons.points_xy, *self.scale)
+        points = to_px(rings.points_xy, *self.scale)
         if not are_coordinates(points).all():
             return False
         count, before = len(class_id), len(self.class_id)
         numbers = range(self.number + 1, self.number + count + 1)
         self.number += count
         check_number(max(self.number, before + count), *self.counted)
-        self.check_vertices(polygons.size)
-        self.keep(points, polygons.size)
-        self.ring_instance += (polygons.feature + before).tolist()
-        self.ring_is_hole += polygons.is_hole.tolist()
+        self.check_vertices(rings.size)
+        self.keep(points, rings.size)
+        self.ring_instance += (rings.owner + before).tolist()
+        self.ring_is_hole += rings.is_hole.tolist()
         self.class_id += class_id
         self.source_id += source_id
         self.probability += probability
@@ -273,13 +288,8 @@ class NucleusLists(ListSheet):
         """Create arrays of the coordinates that have come since the last time. Raises InputFault: too-large."""
         size = np.fromiter(map(len, self.rings), np.int64, len(self.rings))
         self.check_vertices(size)
-        if self.rings and all(type(ring) is Ring for ring in self.rings):
-            numbers = np.concatenate([ring.points_xy for ring in self.rings])
-            positions: Any = numbers
-        else:
-            positions = list(chain.from_iterable(self.rings))
-            numbers = _points_of(positions)
-        points = to_px(numbers, *self.scale)
+        positions = list(chain.from_iterable(self.rings))
+        points = to_px(_points_of(positions), *self.scale)
         self.check_positions(~np.all(are_coordinates(points), axis=1), size, positions)
         self.keep(points, size)
         self.rings.clear()
@@ -298,7 +308,7 @@ class NucleusLists(ListSheet):
         self.points_xy.append(points)
         self.ring_size.append(size)
 
-    def check_positions(self, is_wrong: Bool, size: Int64, positions: Any) -> None:
+    def check_positions(self, is_wrong: Bool, size: Int64, positions: list[Any]) -> None:
         """Record vertices of the current piece that are not pairs of usable numbers."""
         stop, numbers = np.cumsum(size), np.array(self.ring_number)
 
@@ -310,8 +320,7 @@ class NucleusLists(ListSheet):
                 place += f", ring {ring - first + 1}"
             if size[ring] > 1:
                 place += f", vertex {vertex - stop[ring] + size[ring] + 1}"
-            position = positions[vertex] if type(positions) is list else positions[vertex].tolist()
-            return place, "the position", json_of(position)
+            return place, "the position", json_of(positions[vertex])
 
         self.check_coordinates(is_wrong, at)
 
@@ -334,10 +343,10 @@ def _points_of(positions: list[Any]) -> Float64:
     >>> _points_of([[1, 2], [3, 4.5, 0], [True, 1]]).tolist()
     [[1.0, 2.0], [3.0, 4.5], [nan, nan]]
     """
-    if set(map(type, positions)) == {list}:
-        numbers = list(chain.from_iterable(positions))
-        sizes = set(map(len, positions))
-        if len(sizes) == 1 and min(sizes) >= 2 and NUMBERS.issuperset(map(type, numbers)):
+    if set(map(type, positions)) == {list} and min(sizes := set(map(len, positions))) >= 2:
+        of_one_size = positions if len(sizes) == 1 else map(itemgetter(0, 1), positions)
+        numbers = list(chain.from_iterable(of_one_size))
+        if NUMBERS.issuperset(map(type, numbers)):
             return np.array(numbers, np.float64).reshape(len(positions), -1)[:, :2]
     return np.array([_xy_or_nan(position) for position in positions], np.float64).reshape(-1, 2)
 

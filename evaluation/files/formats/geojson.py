@@ -14,18 +14,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cache
 from itertools import pairwise
-from typing import Any, BinaryIO
+from struct import pack
+from typing import Annotated, Any, BinaryIO, Literal
 
+import msgspec
 import numpy as np
 import orjson
 import shapely
 
 from evaluation.challenge.formats import FeatureRules, GeojsonRules
 from evaluation.files.decoding.annotations import Annotations
-from evaluation.files.decoding.json import RecordText, Unproven, read_records, resting_collector
-from evaluation.files.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_polygons
-from evaluation.files.formats.annotation_lists import NucleusLists, names_and_probabilities, root_words
+from evaluation.files.decoding.json import JsonText, repeated_key, resting_collector
+from evaluation.files.formats.annotation_lists import NucleusLists, Rings, names_and_probabilities, root_words
 from evaluation.files.formats.format import Example, Format, Request
 from evaluation.files.formats.sheet import SKIPPED, UNKNOWN, class_of_name, json_of
 from evaluation.findings import quote
@@ -88,34 +90,32 @@ def _read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) 
     missing-probability.
     """
     with resting_collector():
-        regions = _find_regions(stream, request)
-        if (annotations := read_in_guessed_pieces(stream, request, case, regions)) is not None:
-            return annotations
-        features = FeatureReader(request, case, regions)
-        for items in pieces_of(stream, request):
+        text = JsonText(stream, request.where, request.limits, nan_is_null=True)
+        features = FeatureReader(request, case, _find_regions(text, request))
+        are_plain = not features.of_points and request.limits.json_depth >= DEPTH
+        for items in _pieces_of(text, decode=_decode_features if are_plain else None):
             features.add(items)
         return features.nuclei.annotations()
 
 
-def pieces_of(stream: BinaryIO, request: Request[GeojsonRules]) -> Iterator[list[Any]]:
+def _pieces_of(text: JsonText, **options: Any) -> Iterator[list[Any]]:
     """Yield the features or geometries of a file, some at a time. Raises InputFault."""
-    records = read_records(stream, key=FEATURES, where=request.where, limits=request.limits, nan_is_null=True)
-    yield from [_sole_items(records.root, request.where)] if records.pieces is None else records.pieces
+    records = text.find_records(FEATURES, **options)
+    yield from [_sole_items(records.root, text.where)] if records.pieces is None else records.pieces
 
 
-def _find_regions(stream: BinaryIO, request: Request[GeojsonRules]) -> dict[int, int]:
+def _find_regions(text: JsonText, request: Request[GeojsonRules]) -> dict[int, int]:
     """Find the numbers of the features that are regions, and how many detections or cells of QuPath are in each.
 
     A region is any other object of QuPath with the middle of a detection inside that has less than half of its area.
     """
-    text = RecordText(stream, request.where, request.limits, nan_is_null=True)
-    if request.rules.shape != "outline" or not _has_both(text.chunks()):
+    if request.rules.shape != "outline" or not (WORD_OF_NUCLEI.search(text.text) and WORD_AROUND.search(text.text)):
         return {}
     around: list[tuple[int, Any]] = []
     middles_xy, areas = [], []
     try:
         number = 0
-        for items in pieces_of(stream, request):
+        for items in _pieces_of(text):
             for item in _with_children(items):
                 number += 1
                 kind = _object_type(item)
@@ -138,20 +138,6 @@ def _find_regions(stream: BinaryIO, request: Request[GeojsonRules]) -> dict[int,
         if (MORE_THAN_A_NUCLEUS * area[inside] < shape.area).any():
             regions[number] = len(inside)
     return regions
-
-
-def _has_both(chunks: Iterator[bytes]) -> bool:
-    """Return whether a text has words for nuclei of QuPath and for what may be around them."""
-    of_nuclei = around = False
-    before = b""
-    for chunk in chunks:
-        text = before + chunk
-        of_nuclei = of_nuclei or WORD_OF_NUCLEI.search(text) is not None
-        around = around or WORD_AROUND.search(text) is not None
-        if of_nuclei and around:
-            return True
-        before = chunk[-len("PathAnnotationObject") - 2 :]
-    return False
 
 
 def _with_children(items: Sequence[Any]) -> Iterator[Any]:
@@ -196,26 +182,88 @@ def _shapes_in(item: dict[str, Any]) -> list[Any]:
         return []
 
 
-def read_in_guessed_pieces(
-    stream: BinaryIO, request: Request[GeojsonRules], case: Case, regions: Mapping[int, int]
-) -> Annotations | None:
-    """Read the nuclei of a file whose features all are where they seem to; None for others, and for anything that is
-    not JSON.
+# --- features as software writes them, with nothing in them that is deeper -------------------------------------------
 
-    So the faults of the text of a file are reported by the way of reading that makes no guesses. Raises InputFault with
-    all faults of its features.
+
+DEPTH = 8  # of brackets in a collection of them
+VERTEX = b"[,],"  # what is left of "[1.5, 2]," without numbers
+NUMBERS_AND_BLANKS = b"0123456789+-.eE \t\r\n"
+COLONS_AS_COMMAS = bytes.maketrans(b":", b",")
+Integer = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]  # of larger ones orjson makes floats
+Scalar = str | Integer | float | bool | None
+PropertyValue = Scalar | list[Scalar | dict[str, Scalar]] | dict[str, Scalar | list[Scalar]]
+
+
+class _Geometry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A geometry whose rings, or polygons, are texts."""
+
+    type: Literal["Polygon", "MultiPolygon"]
+    coordinates: list[msgspec.Raw]
+    isEllipse: bool = False
+    plane: dict[str, Scalar] | None = None
+
+    def parts(self) -> list[list[msgspec.Raw]]:
+        """List the rings of each part. Raises MsgspecError."""
+        if self.type == "Polygon":
+            return [self.coordinates]
+        return [msgspec.json.decode(polygon, type=list[msgspec.Raw]) for polygon in self.coordinates]
+
+
+class _Feature(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    type: Literal["Feature"]
+    geometry: _Geometry
+    properties: dict[str, PropertyValue] | None = None
+    id: str | Integer | None = None
+    nucleusGeometry: None = None  # would go before the geometry
+
+    def as_item(self) -> dict[str, Any]:
+        """Return the feature as a parser of all JSON gives it."""
+        coordinates = [orjson.loads(memoryview(text)) for text in self.geometry.coordinates]
+        geometry = {"type": self.geometry.type, "coordinates": coordinates}
+        return {"type": "Feature", "id": self.id, "geometry": geometry, "properties": self.properties}
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[list[_Feature]]:
+    return msgspec.json.Decoder(list[_Feature])
+
+
+def _decode_features(text: bytes) -> tuple[list[_Feature], Rings] | None:
+    """Decode a list of features that are outlines, and all their vertices at once; None if one is anything else.
+
+    >>> text = b'[{"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [[[1, 2], [3, 4.5]]]}}]'
+    >>> _decode_features(text)[1].points_xy.tolist()
+    [[1.0, 2.0], [3.0, 4.5]]
     """
-    text = RecordText(stream, request.where, request.limits, nan_is_null=True)
-    features = FeatureReader(request, case, regions)
-    columns = not features.of_points and request.limits.json_depth >= DEPTH
     try:
-        for piece in text.guessed_pieces(FEATURES):
-            polygons = decode_polygons(piece, text.without_nan) if columns else None
-            if polygons is None or not features.add_polygons(polygons):
-                features.add(text.parse_piece(piece))
-    except (InputFault, Unproven):
+        features = _decoder().decode(text)
+        parts = [(index, part) for index, feature in enumerate(features) for part in feature.geometry.parts()]
+        rings = b":".join([ring for _, part in parts for ring in part])
+        numbers = orjson.loads(b"[%b]" % rings.translate(COLONS_AS_COMMAS, b"[]"))
+    except (msgspec.MsgspecError, UnicodeDecodeError, orjson.JSONDecodeError):
         return None
-    return features.nuclei.annotations()
+    brackets = rings.translate(None, NUMBERS_AND_BLANKS).split(b":")  # "[[,],[,]]" of a ring of two vertices
+    size = np.fromiter(map(len, brackets), np.int64, len(brackets)) // len(VERTEX)
+    expected = {count: b"[%b]" % (VERTEX * count)[:-1] for count in set(size.tolist())}
+    owner, count = np.array([(index, len(part)) for index, part in parts], np.int64).reshape(-1, 2).T
+    are_all = len(set(owner.tolist())) == len(features) and bool(count.all() and size.all())
+    are_all &= brackets == [expected[count] for count in size.tolist()]
+    if not are_all or not _has_each_key_once(text, features):
+        return None
+    is_hole = np.ones(len(size), np.bool_)
+    is_hole[np.cumsum(count) - count] = False
+    points_xy = np.frombuffer(pack(f"{len(numbers)}d", *numbers)).reshape(-1, 2)
+    return features, Rings(points_xy, size, np.repeat(owner, count), is_hole)
+
+
+def _has_each_key_once(text: bytes, features: Sequence[_Feature]) -> bool:
+    """Return whether no object has a key twice; as a rule there are as many colons as keys were found."""
+    properties = [feature.properties for feature in features if feature.properties is not None]
+    keys = 4 * len(features) + len(properties) + sum(map(len, properties))
+    keys += sum([feature.id is not None for feature in features])
+    for key in ("classification", "measurements"):
+        keys += sum([len(value) for each in properties if type(value := each.get(key)) is dict])
+    return text.count(b":") == keys or repeated_key(text) is None
 
 
 def _sole_items(root: Any, where: str) -> list[Any]:
@@ -239,9 +287,12 @@ class FeatureReader:
         self.parts_are_nuclei = None if request.rules.parts is None else request.rules.parts == "apart"
         self.regions = regions
 
-    def add(self, items: list[Any]) -> None:
+    def add(self, items: list[Any] | tuple[list[_Feature], Rings]) -> None:
         """Add features or geometries, and the children of features."""
-        waiting = items[::-1]
+        if isinstance(items, tuple) and self.add_features(*items):
+            return
+        waiting = [feature.as_item() for feature in items[0]] if isinstance(items, tuple) else items[:]
+        waiting.reverse()
         while waiting:
             item = waiting.pop()
             self.nuclei.next_annotation()
@@ -253,14 +304,13 @@ class FeatureReader:
                 waiting += _children_of(item)[::-1]
         self.nuclei.settle()
 
-    def add_polygons(self, polygons: Polygons) -> bool:
-        """Add features that are polygons, all at once; False, and nothing is added, if one is to be looked at alone."""
+    def add_features(self, features: list[_Feature], rings: Rings) -> bool:
+        """Add features all at once; False, and nothing is added, if one is to be looked at alone."""
         nuclei = self.nuclei
-        features = polygons.features
         properties: list[dict[str, Any]] = [feature.properties or {} for feature in features]
         keys = set().union(*set(map(tuple, properties)))
-        most_parts = {None: PARTS_OF_A_NUCLEUS, True: 1, False: polygons.parts}[self.parts_are_nuclei]
-        if "childObjects" in keys or polygons.parts > most_parts:
+        parts = int(np.bincount(rings.owner[~rings.is_hole]).max())
+        if "childObjects" in keys or parts > {None: PARTS_OF_A_NUCLEUS, True: 1, False: parts}[self.parts_are_nuclei]:
             return False
         if any(nuclei.number < number <= nuclei.number + len(features) for number in self.regions):
             return False
@@ -271,14 +321,14 @@ class FeatureReader:
         if not {SKIPPED, UNKNOWN}.isdisjoint(class_ids.values()):
             return False
         return nuclei.add_outlines(
-            polygons,
+            rings,
             [class_ids[name] for name in names],
             self.source_ids(features, properties),
             _probabilities_in(properties, keys),
             [each.get("class_probabilities") for each in properties],
         )
 
-    def source_ids(self, features: list[Feature], properties: list[dict[str, Any]]) -> list[Any]:
+    def source_ids(self, features: list[_Feature], properties: list[dict[str, Any]]) -> list[Any]:
         ids = [feature.id for feature in features]
         if set(map(type, ids)) == {str} and NO_IDS.isdisjoint(ids):
             return ids
@@ -383,9 +433,7 @@ def _split_shape(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
         if type(member) is not dict:
             raise Malformed(wording="geometry", expected="an object with a type and coordinates", value=json_of(member))
         kind, coordinates = member.get("type"), member.get("coordinates")
-        if type(coordinates) is Ring:
-            polygons.append([coordinates])
-        elif kind == "Polygon":
+        if kind == "Polygon":
             polygons.append(_list_of_lists(coordinates, kind))
         elif kind == "MultiPolygon":
             polygons += [_list_of_lists(polygon, kind) for polygon in _list_of_lists(coordinates, kind)] or [[]]
@@ -417,14 +465,11 @@ WANTED = {
 }
 
 
-ROWS = (list, Ring)
-
-
 def _list_of_lists(coordinates: Any, kind: str) -> list[Any]:
     """Check that coordinates are lists of lists of lists: a level too few is a frequent mistake. Raises Malformed."""
     if type(coordinates) is list:
         for ring in coordinates:
-            if type(ring) not in ROWS or (type(ring) is list and ring and type(ring[0]) not in ROWS):
+            if type(ring) is not list or (ring and type(ring[0]) is not list):
                 break
         else:
             return coordinates

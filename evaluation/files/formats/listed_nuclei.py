@@ -43,7 +43,6 @@ from evaluation.challenge.formats import ContoursJsonRules, YoloTxtRules
 from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.csv import numbers_of
 from evaluation.files.decoding.json import Records, read_records, resting_collector
-from evaluation.files.decoding.polygons import Ring
 from evaluation.files.decoding.streams import plain_chunks
 from evaluation.files.formats.annotation_lists import (
     CLASS_PROBABILITIES,
@@ -451,7 +450,7 @@ def _add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[
         nuclei.fault("invalid-coordinate", wording="no-share", text=words[1 + wrong[0]].decode("utf-8", "replace"))
         return
     probability = float(numbers[-1]) if len(numbers) % 2 else None
-    ring = Ring(vertices.reshape(-1, 2) * (case.width, case.height))
+    ring = (vertices.reshape(-1, 2) * (case.width, case.height)).tolist()
     nuclei.add_outline([[ring]], class_id, nuclei.number, probability)
 
 

@@ -1,11 +1,11 @@
-"""GeoJSON whose records are guessed and whose coordinates are taken out is read as by the way that does neither."""
+"""Features of GeoJSON that are decoded all at once are read as those that are looked at one by one."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
-from itertools import product
+from contextlib import nullcontext
 from random import Random
 from typing import Any
 from unittest import mock
@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 import evaluation.files.decoding.json as bounded_json
 from evaluation.challenge import LimitRules
-from evaluation.files.decoding.json import RecordText, Unproven
-from evaluation.files.decoding.polygons import decode_polygons
+from evaluation.files.decoding.json import read_records
 from evaluation.files.formats import geojson
 from evaluation.files.formats.annotation_lists import NucleusLists
 from evaluation.findings.errors import InputFault
@@ -128,8 +127,8 @@ def told(data: bytes, **options: Any) -> Any:
     }
 
 
-def told_without_guesses(data: bytes, **options: Any) -> Any:
-    with mock.patch.object(geojson, "read_in_guessed_pieces", lambda *_: None):
+def told_one_by_one(data: bytes, **options: Any) -> Any:
+    with mock.patch.object(geojson, "_decode_features", lambda _: None):
         return told(data, **options)
 
 
@@ -146,8 +145,8 @@ def assert_same(seed: int, piece_bytes: int) -> bool:
     """Whether a document was accepted, which both ways read alike."""
     data = Writer(seed).document()
     options = OPTIONS[seed % len(OPTIONS)]
-    with mock.patch.object(bounded_json, "GUESSED_BYTES", piece_bytes):
-        fast, slow = told(data, **options), told_without_guesses(data, **options)
+    with mock.patch.object(bounded_json, "BATCH_BYTES", piece_bytes):
+        fast, slow = told(data, **options), told_one_by_one(data, **options)
     assert fast == slow, (seed, data)
     return isinstance(fast, dict)
 
@@ -156,17 +155,6 @@ def assert_same(seed: int, piece_bytes: int) -> bool:
 def test_results_and_findings_are_those_of_the_other_way(piece_bytes):
     accepted = [assert_same(seed, piece_bytes) for seed in range(piece_bytes, piece_bytes + 80)]
     assert 0.2 < np.mean(accepted) < 0.9
-
-
-def test_a_file_with_faults_is_read_once():
-    """What is wrong with nuclei is told by the way that guesses, once its guesses are proven."""
-    nucleus = '{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[%s,2],[3,4],[1,3]]]},"properties":{%s}}'
-    records = [nucleus % (x, f'"classification":"{name}"') for x, name in (("1", "epi"), ("1e10", "epi"), ("1", "x"))]
-    data = ('{"type":"FeatureCollection","features":[' + ",".join(records) + "]}").encode()
-    expected = told_without_guesses(data)
-    with mock.patch.object(geojson, "pieces_of", side_effect=AssertionError):
-        assert told(data) == expected
-    assert [line.split(" ")[0] for line in expected] == ["[unknown-class]", "[invalid-coordinate]"]
 
 
 def features_of(data: bytes) -> list[Any]:
@@ -185,9 +173,9 @@ def test_real_files_are_read_alike_and_by_columns(shared_data, name, options):
     names = sorted({feature["properties"]["classification"]["name"] for feature in features_of(data)})
     options = {"classes": {name: number for number, name in enumerate(names, start=1)}, **options}
     spy = mock.patch.object(NucleusLists, "settle", autospec=True, side_effect=NucleusLists.settle)
-    with mock.patch.object(bounded_json, "GUESSED_BYTES", 20_000), spy as settle:
+    with mock.patch.object(bounded_json, "BATCH_BYTES", 20_000), spy as settle:
         fast = told(data, **options)
-    assert fast == told_without_guesses(data, **options)
+    assert fast == told_one_by_one(data, **options)
     assert isinstance(fast, dict)
     assert options.get("parts") == "apart" or not settle.called
 
@@ -220,7 +208,6 @@ OTHER_KEYS: list[dict[str, Any]] = [
     {"type": "feature"},
     {"properties": []},
     {"properties": {"coordinates": [[[1, 2]]]}},
-    {"properties": {"x": "coordinates"}},
     {"properties": {"childObjects": [{"type": "Feature", "properties": {"a": {}}}]}},
     {"properties": {"a": {"b": {"c": 1}}}},
     {"id": {}},
@@ -242,21 +229,24 @@ OTHER_TEXTS = [
 ]
 
 
+def decoded(texts: list[str]) -> Any:
+    return geojson._decode_features(f"[{','.join(texts)}]".encode())
+
+
 def test_features_of_another_kind_are_left_to_the_other_parser():
-    assert decode_polygons(PLAIN.encode()) is not None
+    assert decoded([PLAIN]) is not None
     for text in OTHER_TEXTS:
         for texts in ([text], [PLAIN, text], [text, PLAIN], [PLAIN, text, PLAIN]):
-            joined = ",".join(texts)
-            assert decode_polygons(joined.encode()) is None, joined
-            data = f'{{"type": "FeatureCollection", "features": [{joined}]}}'.encode()
-            assert told(data) == told_without_guesses(data), joined
+            assert decoded(texts) is None, texts
+            data = f'{{"type": "FeatureCollection", "features": [{",".join(texts)}]}}'.encode()
+            assert told(data) == told_one_by_one(data), texts
 
 
 def test_coordinates_that_are_whole_only_together_are_left_to_the_other_parser():
     for texts in (
         ("[[[1", "2]]]", '[[[1,2]]],"x":[[[3,4]]]'), ("[[[1,2]]],[[[3,4]]]", "[[[1,2]]]"), ("[[[1,2]]", "][[[1,2]]]"),
     ):  # fmt: skip
-        assert decode_polygons(",".join(PLAIN.replace("[[[1,2],[3,4]]]", text) for text in texts).encode()) is None
+        assert decoded([PLAIN.replace("[[[1,2],[3,4]]]", text) for text in texts]) is None
 
 
 NUMBER = st.integers(-(10**6), 10**6) | st.floats(allow_nan=False, allow_infinity=False)
@@ -266,71 +256,25 @@ NUMBER = st.integers(-(10**6), 10**6) | st.floats(allow_nan=False, allow_infinit
 def test_numbers_are_those_of_the_json_parser_of_python(rings, is_dense):
     separators = (",", ":") if is_dense else (", ", ": ")
     texts = [PLAIN.replace("[[[1,2],[3,4]]]", json.dumps([ring], separators=separators)) for ring in rings]
-    found = decode_polygons(",".join(texts).encode())
-    assert found is not None
+    _, found = decoded(texts)
     assert found.points_xy.tolist() == [[float(x), float(y)] for ring in rings for x, y in ring]
 
 
-# --- where pieces are cut -----------------------------------------------------------------------------------------
+# --- depth ------------------------------------------------------------------------------------------------------------
 
 
-def pieces_of(data: bytes, **limits: int) -> list[Any]:
-    text = RecordText(io.BytesIO(data), "'a'", LimitRules(**limits), nan_is_null=True)
-    with mock.patch.object(bounded_json, "GUESSED_BYTES", 60):
-        return [record for piece in text.guessed_pieces("nuclei") for record in text.parse_piece(piece)]
-
-
-RECORDS = [{"id": index, "text": "x" * 30} for index in range(9)]
-
-
-def test_pieces_are_what_the_list_holds():
-    for root in (RECORDS, {"nuclei": RECORDS}, {"a": {"b": 1}, "nuclei": RECORDS, "c": "d"}):
-        for indent, wrap in product((None, 2), (bytes, gzip.compress, lambda data: b"\xef\xbb\xbf" + data)):
-            assert pieces_of(wrap(json.dumps(root, indent=indent).encode())) == RECORDS
-    for text in (  # what strings hold is no list and no record
-        '{"x": "\\"nuclei\\": [{", "nuclei": [{"id": 1}]}',
-        '{"nuclei": [{"id": 1, "text": "%s"}, {"id": "}, {\\"id\\": 2"}, {"id": "]}"}]}' % ("x" * 80),
-    ):
-        assert pieces_of(text.encode()) == json.loads(text)["nuclei"]
-
-
-@pytest.mark.parametrize("text", [
-    '{"nuclei": [{"id": 1}], "nuclei": [{"id": 2}]}', '{"nuclei": [{"id": 1}], "x": [1]}',
-    '{"x": {"nuclei": [{"id": 1}]}}',
-    '{"nuclei": [{"id": 1}]', '{"nuclei": [{"id": 1}]}}', '{"nuclei": [{"id": 1},]}', '{"nuclei": [{"id": 1}}]}',
-    '{"nuclei": []}', '{"other": [{"id": 1}]}', '[["nuclei", {"id": 1}]]', "[", "", "[{", '[{"id"',
-    '[{"id": [{"id": "%s"}, {"id": 1}]}]' % ("x" * 60), '{"nuclei": [{"id": 1}], "nu\\u0063lei": 1}',
-])  # fmt: skip
-def test_a_wrong_guess_is_noticed(text):
-    with pytest.raises((Unproven, InputFault)):
-        pieces_of(text.encode())
-
-
-def test_nesting_is_bounded_in_pieces_and_around_them():
+def test_nesting_is_bounded_in_the_list_and_around_it():
     deep = "[" * 9 + "]" * 9
     for text in (f'{{"nuclei": [{{"id": {deep}}}]}}', f'{{"x": {deep}, "nuclei": [{{"id": 1}}]}}'):
-        assert len(pieces_of(text.encode(), json_depth=12)) == 1
-        with pytest.raises(InputFault):
-            pieces_of(text.encode(), json_depth=9)
+        for depth in (10, 11, 12):
+            limits = LimitRules(json_depth=depth)
+            is_fine = depth >= (12 if text.startswith('{"nuclei"') else 10)
+            with nullcontext() if is_fine else pytest.raises(InputFault, match="too-deep"):
+                records = read_records(io.BytesIO(text.encode()), key="nuclei", where="'a'", limits=limits)
+                assert sum(map(len, records.pieces or ())) == 1
 
 
-def test_a_record_without_end_is_not_waited_for():
-    class Endless(io.RawIOBase):
-        taken = 0
-
-        def seek(self, offset: int, whence: int = 0) -> int:
-            return 10**9 if whence else 0
-
-        def read(self, size: int = -1) -> bytes:
-            self.taken += size
-            return (b'[{"id": "' + b"x" * size)[:size] if self.taken <= 2 * size else b"x" * size
-
-    stream = Endless()
-    text = RecordText(stream, "'a'", LimitRules(), nan_is_null=True)  # type: ignore[arg-type]
-    with pytest.raises(InputFault) as fault:
-        list(text.guessed_pieces("nuclei"))
-    assert fault.value.findings[0].code == "too-large"
-    assert stream.taken < 2 * bounded_json.PART_BYTES
+# --- regions ----------------------------------------------------------------------------------------------------------
 
 
 def test_detections_in_too_many_annotations_are_refused_before_time_is_lost(monkeypatch):
