@@ -391,7 +391,7 @@ def test_tables_and_plots_are_handed_on_as_files(pages: Path, browser: Browser, 
         latex = saved("#board", "LaTeX")
         assert latex.count("\\\\\n") == 4 and "\\begin{tabular}{lrrrr}" in latex
         opened.page.evaluate(OPEN_ALL)
-        assert " \\%" in saved("#common-pairs", "LaTeX")
+        assert "\\%" in saved("#common-pairs", "LaTeX")
         assert saved("#values-1", "Save SVG").startswith("<svg xmlns=")
         names = next(csv.reader(saved("#pairs", "CSV").splitlines()))
         opened.page.locator("#pairs .columns input").first.uncheck()
