@@ -107,7 +107,7 @@ TABLE = Table(
          ["[too-large] a file of 968 bytes; expected at most 500 bytes."]),
         # --- PanNuke
         (npy_file(MASKS[..., :2]), PANNUKE,
-         ["[wrong-shape] an array of 5 x 7 x 2; expected rows x columns x channels, at least 3. "
+         ["[wrong-shape] an array of 5 x 7 x 2; expected rows x columns x channels, at least 3 channels. "
           "Write one channel of ids for each class, as the last axis."]),
         (npy_file(with_values(
             MASKS, ((0, 0, 0), -1), ((0, 1, 2), 0.5), ((0, 2, 3), np.nan), ((0, 3, 5), np.nan))), PANNUKE,

@@ -86,7 +86,7 @@ TABLE = Table(
             (rgb(BLANK.transpose(1, 0, 2)), ".tif", "[wrong-shape] an array of 5 x 4 x 3; expected"),
             (png_file(BLANK.transpose(1, 0, 2)), ".png", "[wrong-shape] 5 rows x 4 columns; expected 4 r"),
             (b"\xff\xd8\xff", ".jpg", "[unsupported-format] a file with the suffix '.jpg'; ex"),
-            (b"\xff\xd8\xff", ".png", "[wrong-format] a JPEG file; expected a PNG file, as"),
+            (b"\xff\xd8\xff", ".png", "[wrong-format] a JPEG file; expected a PNG file, because of its suffix"),
             (b"\xff\xd8\xff", ".tif", "[wrong-format] a JPEG file; expected a TIFF file, because"),
             (b"<!DOCTYPE html><html>", ".tif",
              f"[wrong-format] {HTML}, such as the error of a download; expected a TIFF"),

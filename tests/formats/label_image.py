@@ -328,7 +328,7 @@ BROKEN = [  # a suffix, the bytes of a file or how they are made in a folder, an
     *((".npz", zipped(npy_file(LABELS), method), f"{DAMAGED} (an array that is encrypted, or")
       for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)),
     (".npz", patched(SAVED, SAVED.rindex(b"PK\5\6") + 12, struct.pack("<I", 3_000_000_000)),
-     f"{DAMAGED} (a list of members that"),
+     "[unreadable-file] 'a.npz': truncated or damaged data"),
     (".npz", patched(npz_file(compressed=False, labels=LABELS), 1000, b"\x99"), CUT_OFF),
     (".npz", zipped(npy_file(LABELS) + b"more", zipfile.ZIP_STORED), CUT_OFF),
     # --- other files
