@@ -473,7 +473,7 @@ class _Reading:
                 if edges := find_edges(labels, where=shown):
                     raise InputFault(*edges)
             self.keys["components"] = 8
-            if len(values) > 1 and set(self.classes) <= {sides.NAMELESS}:
+            if len(values) > 1 and set(self.classes) <= {sides.NAMELESS, ""}:
                 self.add_numbers(sorted(values))
         return self.source_of(cases)
 
@@ -482,7 +482,7 @@ class _Reading:
         return [
             fault(
                 "nested-classes", quote(self.path.name), number=number, outlines=self.of_class[inner],
-                inner=self.classes[inner - 1], outer=self.classes[outer - 1],
+                inner=self.classes[inner - 1] or sides.NAMELESS, outer=self.classes[outer - 1] or sides.NAMELESS,
             )
             for (inner, outer), number in sorted(self.held.items())
             if inner != outer and min(inner, outer) > 0 and number >= NESTED * self.of_class[inner]
@@ -506,7 +506,8 @@ class _Reading:
                     yield image.labels
 
     def source_of(self, cases: Mapping[str, SourceCase], **more: Any) -> Source:
-        named = () if self.classes == [sides.NAMELESS] else tuple(self.classes)
+        named = tuple(filter(None, self.classes))
+        named = () if named == (sides.NAMELESS,) else named
         return Source(self.path, self.format, self.suffix, self.keys, cases, named, self.numbers, **more)
 
     def request(self, file: SourceFile, files: str = "{case}") -> Request:
@@ -517,7 +518,7 @@ class _Reading:
         if self.rules is None or self.rules[0] != keys:
             self.rules = keys, FORMATS[self.format].model_validate(keys)
         (_, rules), name = self.rules, (file.case or "all") + file.suffix
-        classes = met_classes(rules, [] if file.of_class else self.classes)
+        classes = met_classes(rules, [] if file.of_class else self.classes, nameless="")
         return Request(where=quote(file.name, 120), name=name, rules=rules, classes=classes, limits=LimitRules())
 
     def look_into(self, file: SourceFile) -> tuple[Size | None, Size | None]:
@@ -670,13 +671,13 @@ def usual_keys(format: str, keys: Mapping[str, Any], usual: Mapping[str, Any]) -
 class _Discovered(Mapping[Any, int]):
     """Assigns class ids to names, or to numbers, at first use."""
 
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
+    def __init__(self, names: list[str], nameless: str) -> None:
+        self.names, self.nameless = names, nameless
 
     def __getitem__(self, key: Any) -> int:
         name = getattr(key, "written", str(key))  # files are looked up in lower case
         if not name or re.fullmatch("Point [0-9]+", name):  # the platform's word for no name
-            name = sides.NAMELESS
+            name = self.nameless
         folded = [known.casefold() for known in self.names]
         if name.casefold() not in folded:
             self.names.append(name)
@@ -693,9 +694,9 @@ class _Discovered(Mapping[Any, int]):
         return len(self.names)
 
 
-def met_classes(rules: FormatRules, names: list[str]) -> ClassTable:
-    """Create a table that accepts every class: new classes are added, unnamed classes as "nucleus"."""
-    met = _Discovered(names)
+def met_classes(rules: FormatRules, names: list[str], nameless: str = sides.NAMELESS) -> ClassTable:
+    """Create a table that accepts every class: new classes are added, unnamed classes as ``nameless``."""
+    met = _Discovered(names, nameless)
     return ClassTable((), met, met, frozenset(name.casefold() for name in rules.skip_classes))
 
 
