@@ -392,7 +392,7 @@ def test_a_submission_of_which_all_is_left_out_is_refused(tmp_path):
         for feature in text["features"]:
             feature["geometry"] = {"type": "Polygon", "coordinates": [[[1, 1], [3, 1], [3, 3], [1, 1]]]}
         path.write_text(json.dumps(text))
-    with pytest.raises(SubmissionRejected, match=r"everything-outside.*no nucleus; .* annotations are left out"):
+    with pytest.raises(SubmissionRejected, match=r"everything-outside.*no nuclei; .* annotations were ignored"):
         score_submission(challenge, submission, workers=1)
     assert "everything-outside" in {finding.code for finding in check_submission(challenge, submission, workers=1)[1]}
 
