@@ -630,7 +630,8 @@ def test_a_radius_in_um_is_one_in_px_times_the_spacing_that_every_case_needs(rul
     ("confidence_first", {},
      "[contradictory-rules] radius_px: missing; expected one of radius_px, radius_um and threshold."),
     ("confidence_first", {"radius_px": 3.0, "threshold": 0.5},
-     "[contradictory-rules] threshold: given together with radius_px; expected one of radius_px, radius_um and threshold."),
+     "[contradictory-rules] threshold: given together with radius_px; expected one of radius_px, radius_um and "
+     "threshold."),
     ("confidence_first", {"threshold": 0.0}, "[invalid-rule] threshold: '0.0'; expected greater than 0."),
     ("confidence_first", {"threshold": 0.1234567},
      "[invalid-rule] threshold: 0.1234567; expected a number of at most six decimals, to compare exactly."),
