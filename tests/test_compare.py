@@ -637,8 +637,7 @@ def test_two_images_as_a_pair_are_no_labels_and_classes():
         (np.where(large > 0, mixed, 0), "has several values in 16 of 16 nuclei"),
     ):
         assert pair_findings(large, second) == [
-            f"no-class-map {where} 'image': the second image {got}"
-            for where in ("reference", "'prediction', image")
+            f"no-class-map {where} 'image': the second image {got}" for where in ("reference", "'prediction', image")
         ]
     assert "most of the second image is outside the 4 nuclei" in pair_findings(FOUR, most_outside > 0)[0]
     with pytest.raises(ValueError, match="several images are a list, not a pair"):
