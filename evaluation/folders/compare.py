@@ -424,7 +424,7 @@ class Comparison:
         teams = [
             team_of_documents(model, challenge, columns, one.metrics, one.details, tables=tables_of_result(one))
             for model, one in results.items()
-            if model not in (*self.apart, self.annotators)
+            if model not in self.apart
         ]
         paths = [column.path for column in challenge.ranking.columns]
         shown = [Unranked(model, "other-rules", NO_PLACE, _values_at(results[model], paths)) for model in self.apart]
