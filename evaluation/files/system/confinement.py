@@ -16,6 +16,7 @@ import gc
 import os
 import resource
 import signal
+import struct
 import sys
 import tempfile
 from contextlib import suppress
@@ -70,15 +71,6 @@ X32_CALLS = 0x40000000  # another set of numbers on x86_64
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # of the packet filter of BSD
 NUMBER, ARCHITECTURE, ARGUMENT, SECOND = 0, 4, 16, 24  # where a filter finds them; of arguments the lower half
 ALLOWED, FAILING = 0x7FFF0000, 0x00050000
-
-
-class _RulesetRights(ctypes.Structure):
-    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scopes", ctypes.c_uint64))
-
-
-class _RightsBeneath(ctypes.Structure):
-    _pack_ = 1
-    _fields_ = (("rights", ctypes.c_uint64), ("folder", ctypes.c_int32))
 
 
 def detach(open_descriptor: int) -> None:
@@ -147,9 +139,10 @@ def _restrict_files(libc: ctypes.CDLL, scratch: Path | None) -> bool:
     if version < 1:
         return False
     of_version = max(known for known in FILE_RIGHTS_OF_VERSION if known <= version)
-    rights = _RulesetRights(FILE_RIGHTS_OF_VERSION[of_version], TCP_RIGHTS, SCOPES)
+    file_rights = FILE_RIGHTS_OF_VERSION[of_version]
     size = 24 if version >= 6 else 16 if version >= 4 else 8
-    ruleset = call(LANDLOCK_CREATE, ctypes.byref(rights), ctypes.c_size_t(size), 0)
+    rights = struct.pack("=QQQ", file_rights, TCP_RIGHTS, SCOPES)
+    ruleset = call(LANDLOCK_CREATE, rights, ctypes.c_size_t(size), 0)
     if ruleset < 0:
         return False
     for path in (*_readable_paths(), *filter(None, [scratch])):
@@ -157,9 +150,8 @@ def _restrict_files(libc: ctypes.CDLL, scratch: Path | None) -> bool:
             folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
             allowed = EXECUTE | READ_FILE | (READ_FOLDER if path.is_dir() else 0)
             if path == scratch:
-                allowed = SCRATCH & rights.files
-            rule = _RightsBeneath(allowed, folder)
-            call(LANDLOCK_ADD, ruleset, PATH_BENEATH, ctypes.byref(rule), 0)
+                allowed = SCRATCH & file_rights
+            call(LANDLOCK_ADD, ruleset, PATH_BENEATH, struct.pack("=Qi", allowed, folder), 0)
             os.close(folder)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     restricted = bool(call(LANDLOCK_RESTRICT, ruleset, 0) == 0)
