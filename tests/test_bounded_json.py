@@ -11,7 +11,7 @@ from unittest import mock
 
 import orjson
 import pytest
-from endless import not_endless
+from endless import memory_below, not_endless
 from formats import faults_of
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -232,14 +232,24 @@ def test_a_file_without_the_list_has_no_pieces(data):
 
 def test_a_record_that_is_too_large_is_told():
     with mock.patch.object(bounded_json, "PART_BYTES", 1000):
-        small = json.dumps({"nuclei": [[1] * 100] * 50}).encode()
+        small = json.dumps({"nuclei": [{"x": [1] * 100}] * 50}).encode()
         assert len(records_of(small, piece_bytes=200)[1]) == 50
-        too_large = {"nuclei": [[1], [1] * 1000, [1]]}, {"a": [1] * 1000, "nuclei": []}, {"nuclei": [], "a": "a" * 1000}
+        too_large = {"nuclei": [{"x": [1] * 1000}]}, {"a": [1] * 1000, "nuclei": []}, {"nuclei": [], "a": "a" * 1000}
         for large in too_large:
             line = line_of(records_of, json.dumps(large).encode(), piece_bytes=200)
             assert line.startswith("[too-large] 'nuclei.json': ")
             assert "bytes without a list of annotations, or in a single annotation; expected at most 1,000 " in line
         assert "[too-large]" in line_of(parse, b"[" + b"1," * 500 + b"1]")
+
+
+@pytest.mark.parametrize("record", ["1", "{}", '"x"', "[[]]"])
+def test_many_short_records_take_little_memory(record):
+    data = f'{{"nuclei": [{",".join([record] * 300_000)}]}}'.encode()
+    with mock.patch.multiple(bounded_json, PART_BYTES=1000, MOST_RECORDS=1000), memory_below(4 * len(data) + 1_000_000):
+        line = line_of(read_records, io.BytesIO(data), key="nuclei", where="'nuclei.json'", limits=LimitRules())
+    assert line.startswith("[too-large] 'nuclei.json': ")
+    assert ("more than 1,000 annotations; expected at most 1,000. Split the file." in line) == (record == "{}")
+    assert len(records_of(b"[" + b"{}," * 999 + b"{}]")[1]) == 1000
 
 
 def test_nan_of_python_is_no_json(shared_data):

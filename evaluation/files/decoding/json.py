@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import pairwise
+from itertools import count, pairwise
 from operator import add
 from typing import Any, BinaryIO
 
@@ -25,12 +25,13 @@ import numpy as np
 import orjson
 
 from evaluation.challenge import LimitRules
-from evaluation.files.decoding.streams import BYTE_ORDER_MARK, plain_chunks
+from evaluation.files.decoding.streams import BYTE_ORDER_MARK, SPLIT, plain_chunks
 from evaluation.findings.errors import refused
 from nuclei_metrics.model import Int64
 
 BATCH_BYTES = 1 << 17  # of records: so little stays in the cache of a core
 PART_BYTES = 1 << 25  # of what is parsed at once: up to 1.3 GB of Python objects
+MOST_RECORDS = 8_000_000  # of a longer text; a record takes 100 bytes beside its text
 QUOTATION_MARK = ord('"')
 NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
 STEP = np.full(256, -1, np.int8)
@@ -94,10 +95,10 @@ def _as_json(match: re.Match[bytes]) -> bytes:
 
 
 @cache
-def _splitter(key: str) -> msgspec.json.Decoder[Any]:
+def _splitter(key: str, records: Any = list[msgspec.Raw]) -> msgspec.json.Decoder[Any]:
     """Create a decoder of a list, or of an object with a list under a key, that leaves the items as texts."""
-    collection = msgspec.defstruct("Collection", [("records", list[msgspec.Raw])], rename={"records": key})
-    return msgspec.json.Decoder(collection | list[msgspec.Raw])
+    collection = msgspec.defstruct("Collection", [("records", records)], rename={"records": key})
+    return msgspec.json.Decoder(collection | records)
 
 
 class JsonText:
@@ -125,6 +126,8 @@ class JsonText:
         """
         text, records = self.text, list[msgspec.Raw]()
         try:
+            if len(text) > PART_BYTES:
+                self._count_records(key)
             root = _splitter(key).decode(text)
             records = root if type(root) is list else root.records
         except RecursionError:
@@ -148,6 +151,18 @@ class JsonText:
                 yield self.parse(batch, partial(add, begin - 1), depth) if items is None else items
 
         return Records(root, pieces())
+
+    def _count_records(self, key: str) -> None:
+        """Refuse too many records before they are split, and, as msgspec does, records that are not objects."""
+        numbers = count(1)
+
+        def check_number(_: object) -> None:
+            if next(numbers) > MOST_RECORDS:
+                got, expected = f"more than {MOST_RECORDS:,} annotations", f"at most {MOST_RECORDS:,}"
+                raise refused("too-large", self.where, got=got, expected=expected, fix=SPLIT)
+
+        record = msgspec.defstruct("Record", [], frozen=True, namespace={"__post_init__": check_number})
+        _splitter.__wrapped__(key, set[record]).decode(self.text)  # type: ignore[valid-type]  # of a set one stays
 
     def _span(self, first: msgspec.Raw, last: msgspec.Raw) -> tuple[int, int]:
         """Return where records begin and end in the text, of which they are parts."""

@@ -215,11 +215,13 @@ ZIP_FAULTS = (
     zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, OverflowError,
     struct.error,
 )  # fmt: skip
-MEMBER_HEADER_BYTES = 30
+MEMBER_HEADER_BYTES, LISTED_MEMBER_BYTES = 30, 46
+# zipfile takes a long time for many short extra fields: bytes of those of a member, and their share of the longest list
+MOST_EXTRA_BYTES, EXTRA_SHARE = 1024, 4
 
 
 class LongList(Damaged):
-    """A list of members that is too long; its bytes, 0 if they are allowed, and its members are too many."""
+    """A list of members that is too long, or has too much beside them; its bytes, or 0 for too many members."""
 
     def __init__(self, list_bytes: int = 0) -> None:
         super().__init__("a list of members that is too long")
@@ -249,7 +251,15 @@ class _ZipList:
         if size > self.most_bytes:
             raise LongList(size)
         data = self.stream.read(size)
-        if size > 0 and data.count(b"PK\1\2") > self.most_members:
+        position = members = extra_bytes = 0
+        while size > 0 and data.startswith(b"PK\1\2", position):
+            lengths = struct.unpack_from("<3H", data, position + 28)  # of name, extra field and comment
+            position += LISTED_MEMBER_BYTES + sum(lengths)
+            members += 1
+            extra_bytes += lengths[1]
+            if lengths[1] > MOST_EXTRA_BYTES or EXTRA_SHARE * extra_bytes > self.most_bytes:
+                raise LongList(size)
+        if members > self.most_members:
             raise LongList
         return data
 
