@@ -181,6 +181,9 @@ READ: list[tuple[str, Any, dict[str, Any], dict[str, Any]]] = [
      {"findings": ["[binary-mask]"]}),
     ("the class of the path is that of a mask", mat_file({"n_ary_mask": LABELS}), {"classes": TWO, "file_class": 2},
      {"class_id": 2, "class_map": None, "class_of_instance": None}),
+    *((f"other variables are not decompressed ({name})", mat_file({name: LABELS, "b": np.zeros((3000, 1000))},
+       do_compression=True), {**rules, "limits": {"bytes_per_file": 100_000}}, {"labels": LABELS})
+      for name, rules in (("n_ary_mask", {}), ("inst_map", HOVERNET))),
     # --- HoVer-Net
     *(("types belong to the ids in ascending order",
        write({"inst_map": LABELS, "inst_type": np.array([[20], [10], [30]])}), HOVERNET,

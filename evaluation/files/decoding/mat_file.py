@@ -9,10 +9,11 @@ import math
 import struct
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import chain, islice
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -28,12 +29,12 @@ from evaluation.files.decoding.streams import (
     damage_told,
     inflated,
     stream_size,
-    too_large,
 )
 from evaluation.findings.errors import refused
 
 MAX_VARIABLES = 1000
 MAX_NAME_BYTES = 256
+BEGINNING_BYTES = 1024  # of a variable: flags, dimensions and name
 HDF5_START = 512
 MI_MATRIX, MI_COMPRESSED = 14, 15
 # The first number of a file of version 4: byte order, type of the numbers, and whether they are plain, text or sparse.
@@ -44,10 +45,20 @@ MATLAB_CLASSES = {
     "sparse": SPARSE,
 }  # fmt: skip
 INTEGERS = {f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
+COMPLEX_BYTES = 16
 NUMBER_BYTES = {"double": 8, "single": 4, "logical": 1, **INTEGERS}
 
 # What scipy.io raises where the data stop or cannot be decompressed.
 CUT_OFF_FAULTS = (OSError, EOFError, zlib.error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """Where the bytes of a variable are in a file of level 5."""
+
+    position: int
+    count: int
+    is_compressed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +68,8 @@ class Variable:
     name: str
     shape: tuple[int, ...]
     kind: str | None
+    source: _Hdf5Member | _Element
     itemsize: int = 0  # bytes of a number, as its class says
-    member: _Hdf5Member | None = None  # level 7.3 only
 
 
 class _NotMatlab(Exception):
@@ -72,7 +83,8 @@ class MatFile:
     where        the file, for messages
     bytes_limit  the most bytes that the file, and each array in it, may have
 
-    Only headers are read. Raises InputFault: too-large, wrong-format, unsupported-format, unreadable-file.
+    Only headers are read, and decompressed, before a variable is requested. Raises InputFault: too-large, wrong-format,
+    unsupported-format, unreadable-file.
     """
 
     def __init__(self, stream: BinaryIO, *, where: str, bytes_limit: int) -> None:
@@ -84,8 +96,10 @@ class MatFile:
             if _is_level_7_3(stream, size, where):
                 self.variables = [self.variable_of(member) for member in list_hdf5_members(stream)]
                 return
-            self.stream = _without_compression(stream, size, where, bytes_limit)
-            self.variables = _list_variables(self.stream)
+            stream.seek(0)
+            self.header = stream.read(128)
+            self.tag = struct.Struct("<II" if self.header.endswith(b"IM") else ">II")
+            self.variables = self.list_variables([*islice(self.elements(size), MAX_VARIABLES + 1)])
 
     def variable_of(self, member: _Hdf5Member) -> Variable:
         """Return a member of level 7.3 as a variable."""
@@ -101,7 +115,61 @@ class MatFile:
                 raise Damaged("an empty array without its size")
             sizes = read_member(member, where=self.where, bytes_limit=self.bytes_limit)
             shape = tuple(int(size) for size in sizes.reshape(-1))
-        return Variable(member.name, shape, kind, member=member)
+        return Variable(member.name, shape, kind, member)
+
+    def elements(self, size: int) -> Iterator[_Element]:
+        """Yield the variables of a file of level 5. Raises CutOff, NotMatlab."""
+        position = 128
+        while position + self.tag.size <= size:
+            self.stream.seek(position)
+            kind, count = self.tag.unpack(self.stream.read(self.tag.size))
+            if kind not in (MI_MATRIX, MI_COMPRESSED):
+                raise _NotMatlab("a damaged header of a variable")
+            position += self.tag.size
+            yield _Element(position, count, kind == MI_COMPRESSED)
+            position += count
+            if position > size:
+                raise CutOff
+
+    def matrix_of(self, element: _Element, most: int) -> bytes:
+        """Read a variable of level 5, or a beginning of it that has about ``most`` bytes. Raises CutOff, NotMatlab.
+
+        (scipy.io takes twice the time for compressed data, and any memory that a damaged file claims to need.)
+        """
+        self.stream.seek(element.position)
+        piece, kind, count = self.stream.read(min(element.count, 4 * most)), MI_MATRIX, element.count
+        if element.is_compressed:
+            piece = inflated(piece, most)
+            kind, count = self.tag.unpack_from(piece.ljust(self.tag.size, b"\0"))
+            piece = piece[self.tag.size :]
+        matrix = piece[: most - self.tag.size + 1]
+        if kind != MI_MATRIX or len(matrix) != min(count, most - self.tag.size + 1):
+            raise _NotMatlab("a damaged header of a variable")
+        _check_matrix(matrix, count, self.tag)
+        return matrix
+
+    def as_file(self, matrices: Iterable[bytes]) -> BinaryIO:
+        """Create a file of level 5 of variables."""
+        parts = ((self.tag.pack(MI_MATRIX, len(matrix)), matrix) for matrix in matrices)
+        return BytesIO(b"".join([self.header, *chain.from_iterable(parts)]))
+
+    def list_variables(self, elements: list[_Element]) -> list[Variable]:
+        """Return the named variables of a file of level 5 (a function workspace has no name)."""
+        from scipy.io import whosmat
+
+        if len(elements) > MAX_VARIABLES:
+            raise _NotMatlab(f"more than {MAX_VARIABLES:,} variables")
+        beginnings = self.as_file(self.matrix_of(element, BEGINNING_BYTES) for element in elements)
+        with _scipy_faults():
+            listed = whosmat(beginnings)
+        variables = []
+        for element, (name, shape, matlab_class) in zip(elements, listed, strict=True):
+            kind = None if matlab_class in NUMBER_BYTES else MATLAB_CLASSES.get(matlab_class, OBJECT)
+            if kind is None and (len(shape) < 2 or min(shape) < 0 or len(shape) > MAX_AXES):
+                raise _NotMatlab("a variable without usable dimensions")
+            sizes = tuple(int(side) for side in shape)
+            variables.append(Variable(name, sizes, kind, element, NUMBER_BYTES.get(matlab_class, 0)))
+        return [variable for variable in variables if variable.name != "__function_workspace__"]
 
     def read(self, variable: Variable) -> npt.NDArray[Any]:
         """Return the numbers of a variable of kind None, in its shape.
@@ -109,14 +177,15 @@ class MatFile:
         Raises InputFault: too-large, wrong-format, unsupported-format, unreadable-file.
         """
         with _matlab_damage_told(self.where):
-            if variable.member is not None:
-                array = read_member(variable.member, where=self.where, bytes_limit=self.bytes_limit).T
+            if isinstance(variable.source, _Hdf5Member):
+                array = read_member(variable.source, where=self.where, bytes_limit=self.bytes_limit).T
             else:
                 count = math.prod(variable.shape)
-                if count > self.stream.seek(0, 2):
+                matrix = self.matrix_of(variable.source, min(self.bytes_limit, BEGINNING_BYTES + COMPLEX_BYTES * count))
+                if count > len(matrix):
                     raise _NotMatlab(f"less data than an array of {count:,} numbers has")
                 check_bytes(count * variable.itemsize, "an array", self.where, self.bytes_limit)
-                array = _read_variable(self.stream, variable.name)
+                array = _read_variable(self.as_file([matrix]), variable.name)
             if array.shape != variable.shape:
                 raise Damaged(f"an array of {array.shape} instead of {variable.shape}")
             return array
@@ -157,67 +226,20 @@ def _is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
     raise _NotMatlab("a text file of Octave" if head.startswith(b"# Created by Octave") else "not a MATLAB file")
 
 
-def _without_compression(stream: BinaryIO, size: int, where: str, bytes_limit: int) -> BinaryIO:
-    """Copy a file of level 5 so that no element is compressed, and all are as long according to they.
+def _check_matrix(matrix: bytes, size: int, tag: struct.Struct) -> None:
+    """Raise NotMatlab if the parts of a matrix (flags, dimensions, name, numbers) are longer than they can be.
 
-    (scipy.io takes twice the time for compressed files, and any memory that a damaged file claims to need.)
-    Raises InputFault (too-large), CutOff, NotMatlab.
+    size  of the whole matrix, which may be longer
     """
-    stream.seek(0)
-    pieces = [stream.read(128)]
-    tag = struct.Struct("<II" if pieces[0].endswith(b"IM") else ">II")
-    position, remaining_bytes = 128, bytes_limit
-    while position + tag.size <= size:
-        kind, count = tag.unpack(stream.read(tag.size))
-        position += tag.size + count
-        if position > size:
-            raise CutOff
-        piece = stream.read(count)
-        if kind == MI_COMPRESSED:
-            piece = inflated(piece, remaining_bytes)
-            remaining_bytes -= len(piece)
-            if remaining_bytes < 0:
-                raise too_large(where, "more after decompression", bytes_limit)
-            kind, count = tag.unpack_from(piece.ljust(tag.size, b"\0"))
-            piece = piece[tag.size :]
-        if kind != MI_MATRIX or count != len(piece):
-            raise _NotMatlab("a damaged header of a variable")
-        _check_matrix(piece, tag)
-        pieces += [tag.pack(kind, count), piece]
-        if len(pieces) > 2 * MAX_VARIABLES + 1:
-            raise _NotMatlab(f"more than {MAX_VARIABLES:,} variables")
-    return BytesIO(b"".join(pieces))
-
-
-def _check_matrix(matrix: bytes, tag: struct.Struct) -> None:
-    """Raise NotMatlab if the parts of a matrix (flags, dimensions, name, numbers) are longer than they can be."""
     position = 0
-    for most in (8, 4 * MAX_AXES, MAX_NAME_BYTES, len(matrix)):
+    for most in (8, 4 * MAX_AXES, MAX_NAME_BYTES, size):
         if position + tag.size > len(matrix):
             return
         kind, count = tag.unpack_from(matrix, position)
         count = 0 if kind >> 16 else count  # small data are packed into the tag
         position += tag.size + count + -count % 8
-        if count > most or position > len(matrix) + 7:
+        if count > most or position > size + 7:
             raise _NotMatlab("a damaged header of a variable")
-
-
-def _list_variables(stream: BinaryIO) -> list[Variable]:
-    """Return the named variables of a file of level 5 (a function workspace has no name)."""
-    from scipy.io import whosmat
-
-    with _scipy_faults():
-        listed = whosmat(stream)
-    if len(listed) > MAX_VARIABLES:
-        raise _NotMatlab(f"more than {MAX_VARIABLES:,} variables")
-    variables = []
-    for name, shape, matlab_class in listed:
-        kind = None if matlab_class in NUMBER_BYTES else MATLAB_CLASSES.get(matlab_class, OBJECT)
-        if kind is None and (len(shape) < 2 or min(shape) < 0 or len(shape) > MAX_AXES):
-            raise _NotMatlab("a variable without usable dimensions")
-        sizes = tuple(int(side) for side in shape)
-        variables.append(Variable(name, sizes, kind, NUMBER_BYTES.get(matlab_class, 0)))
-    return [variable for variable in variables if variable.name != "__function_workspace__"]
 
 
 def _read_variable(stream: BinaryIO, name: str) -> npt.NDArray[Any]:
