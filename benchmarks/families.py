@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.label_maps import LabelMaps
 from evaluation import Challenge
 from evaluation.challenge.matching_rules import Sides
 from evaluation.challenge.rules import ConfidenceRules
@@ -15,10 +16,9 @@ from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.score import Result, case_table, confidence_intervals, summarise
 from nuclei_metrics.instances.prepare import PreparedReference
-from nuclei_metrics.matching.table import instances_and_overlaps
 from nuclei_metrics.metrics import FAMILIES, Metric, metrics_of
 from nuclei_metrics.metrics.counts import class_counts
-from nuclei_metrics.model import Case, CaseTable, Interval, LabelMaps, MetricScores, Region
+from nuclei_metrics.model import Case, CaseTable, Interval, MetricScores, Region
 
 PATIENTS, SAMPLES = 25, 2000
 MEASURES = (
@@ -62,9 +62,8 @@ def score_families(images: Sequence[LabelMaps]) -> Result:
     none = Region(np.empty(0, np.int64), np.empty(0, np.int64))
     matched = []
     for place, maps in enumerate(images):
-        of_nuclei = maps.reference_class, maps.prediction_class
-        sides = maps.reference, maps.prediction, *of_nuclei
-        reference, prediction, table = instances_and_overlaps(*sides, with_runs=True)
+        pair = maps.pair()
+        (reference, prediction), table = pair.with_pixels(), pair.table
         confidence = random.random(len(prediction)).astype(np.float32)
         of_classes = random.dirichlet(np.ones(classes), len(prediction)).astype(np.float32)
         prediction = dataclasses.replace(prediction, probability=confidence, class_probability=of_classes)

@@ -24,10 +24,9 @@ import numpy as np
 import numpy.typing as npt
 import tifffile
 
-from benchmarks.label_maps import draw_label_maps
+from benchmarks.label_maps import LabelMaps, draw_label_maps
 from benchmarks.sets import MISTAKES
 from benchmarks.synthesis import MONUSAC_WEIGHTS, seeded
-from nuclei_metrics.model import LabelMaps
 
 SEED = 909
 TILE_PX = 512

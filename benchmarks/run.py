@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import files, plot
-from nuclei_metrics.model import LabelMaps
+from benchmarks.label_maps import LabelMaps
 
 ROOT = Path(__file__).resolve().parents[1]
 PLOT = Path(__file__).with_name("times.svg")
@@ -92,7 +92,7 @@ def each(job: Callable[[LabelMaps], tuple[int, float | None]]) -> Job:
 
 
 def our_job(hausdorff: bool) -> Job:
-    from evaluation.scoring.from_arrays import count_label_maps
+    from benchmarks.label_maps import count_label_maps
 
     def job(images: Sequence[LabelMaps]) -> list[tuple[int, float | None]]:
         counts = count_label_maps(images, hausdorff=hausdorff)

@@ -29,11 +29,11 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks import cache_folder
+from benchmarks.label_maps import LabelMaps
 from benchmarks.run import CONTENDERS, JOBS, ONE_THREAD, limit_memory, machine, peak_bytes, timed, write_between_markers
 from benchmarks.slides import DRAWN, KINDS, SLIDES, draw_tile, write_slide
 from benchmarks.synthesis import label_map
 from evaluation.scoring import street as pipeline
-from nuclei_metrics.model import LabelMaps
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = {  # what a stage does, and the functions that do it; what they call belongs to the stage of the callee

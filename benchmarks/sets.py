@@ -16,9 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks import cache_folder
-from benchmarks.label_maps import draw_label_maps
+from benchmarks.label_maps import LabelMaps, draw_label_maps
 from benchmarks.synthesis import MONUSAC_WEIGHTS, Mistakes, seeded
-from nuclei_metrics.model import LabelMaps
 
 FORMAT = 1  # to be raised when the sets change, so that no old file is taken for a new one
 SEED = 101

@@ -39,12 +39,11 @@ if TYPE_CHECKING:
     from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected
     from evaluation.folders.arrays import compare
     from evaluation.folders.compare import Comparison
-    from evaluation.scoring.from_arrays import count_label_maps, score_instances
+    from evaluation.scoring.from_arrays import score_instances
     from evaluation.scoring.score import Result
     from evaluation.scoring.street import check_submission, score_submission
-    from nuclei_metrics.instances.outlines import instances_from_outlines
-    from nuclei_metrics.instances.runs import instances_from_labels, instances_from_masks
-    from nuclei_metrics.model import Case, Instances, LabelMaps
+    from nuclei_metrics import Instances, instances_from_labels, instances_from_masks, instances_from_outlines
+    from nuclei_metrics.model import Case
 
 __all__ = [
     "Case",
@@ -54,13 +53,11 @@ __all__ = [
     "EvaluationError",
     "Finding",
     "Instances",
-    "LabelMaps",
     "Result",
     "SubmissionRejected",
     "__version__",
     "check_submission",
     "compare",
-    "count_label_maps",
     "instances_from_labels",
     "instances_from_masks",
     "instances_from_outlines",
@@ -68,27 +65,20 @@ __all__ = [
     "score_submission",
 ]
 
-HOMES = {
-    "Case": "nuclei_metrics.model",
-    "Challenge": "evaluation.challenge",
-    "ChallengeBroken": "evaluation.findings.errors",
-    "Comparison": "evaluation.folders.compare",
-    "EvaluationError": "evaluation.findings.errors",
-    "Finding": "evaluation.findings",
-    "Instances": "nuclei_metrics.model",
-    "LabelMaps": "nuclei_metrics.model",
-    "Result": "evaluation.scoring.score",
-    "SubmissionRejected": "evaluation.findings.errors",
-    "__version__": "evaluation.files.results",
-    "check_submission": "evaluation.scoring.street",
-    "compare": "evaluation.folders.arrays",
-    "count_label_maps": "evaluation.scoring.from_arrays",
-    "instances_from_labels": "nuclei_metrics.instances.runs",
-    "instances_from_masks": "nuclei_metrics.instances.runs",
-    "instances_from_outlines": "nuclei_metrics.instances.outlines",
-    "score_instances": "evaluation.scoring.from_arrays",
-    "score_submission": "evaluation.scoring.street",
+_NAMES = {
+    "evaluation.challenge": "Challenge",
+    "evaluation.files.results": "__version__",
+    "evaluation.findings": "Finding",
+    "evaluation.findings.errors": "ChallengeBroken EvaluationError SubmissionRejected",
+    "evaluation.folders.arrays": "compare",
+    "evaluation.folders.compare": "Comparison",
+    "evaluation.scoring.from_arrays": "score_instances",
+    "evaluation.scoring.score": "Result",
+    "evaluation.scoring.street": "check_submission score_submission",
+    "nuclei_metrics": "Instances instances_from_labels instances_from_masks instances_from_outlines",
+    "nuclei_metrics.model": "Case",
 }
+HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 if not TYPE_CHECKING:  # else every name that is not there would have the type Any

@@ -527,8 +527,6 @@ def test_score_instances_takes_labels_without_classes():
         evaluation.score_instances(four, {"a": (FOUR, THREE)})
     with pytest.raises(ValueError, match="challenge is of type str; expected other rules, a Challenge"):
         score_submission("challenge", "submission", challenge="monusac2020")
-    lists = evaluation.LabelMaps(FOUR.tolist(), THREE.tolist(), [1, 1, 1, 1], [1, 1, 1])
-    assert evaluation.count_label_maps([lists])[0].confusion.tolist() == [[0, 0], [1, 3]]
 
 
 def test_what_one_side_of_arrays_lacks_is_told_as_for_files():
@@ -600,23 +598,6 @@ def test_a_radius_in_um_without_the_size_of_a_pixel_is_refused():
     challenge = Challenge.from_preset("monuseg2018", name="um", matching={"rules": [rule]})
     with pytest.raises(ValueError, match="radius_um: given, but spacing_um is empty"):
         evaluation.score_instances(challenge, PAIR)
-
-
-@pytest.mark.parametrize("maps, words", [
-    (None, "images are of type NoneType; expected a list of LabelMaps"),
-    ([(FOUR, FOUR)], "image 0 is of type tuple; expected LabelMaps(reference, prediction"),
-    ([evaluation.LabelMaps(FOUR, THREE, [1], [1, 1, 1])], "(1,) classes of int64 for 4 instances"),
-    ([evaluation.LabelMaps(FOUR, THREE, [1, 1, 1, 1, 1], [1, 1, 1])], "(5,) classes of int64 for 4 instances"),
-    ([evaluation.LabelMaps(FOUR, THREE, [1, 1, 1, 70_000], [1, 1, 1])], "class ids are from 1 to 70000"),
-    ([evaluation.LabelMaps(FOUR, THREE, [1, 1, 1, 1.5], [1, 1, 1])], "one integer for each"),
-    ([evaluation.LabelMaps(FOUR + 0.5, THREE, [1, 1, 1, 1], [1, 1, 1])], "labels are not all whole numbers"),
-    ([evaluation.LabelMaps(FOUR, FOUR[:5], [1, 1, 1, 1], [1])], "label maps: the reference is"),
-    ([evaluation.LabelMaps(None, FOUR, [], [1])], "not whole numbers of shape (H, W)"),
-])  # fmt: skip
-def test_wrong_label_maps_end_with_a_sentence(maps, words):
-    for hausdorff in (True, False):
-        with pytest.raises(ValueError, match=re.escape(words)):
-            evaluation.count_label_maps(maps, hausdorff=hausdorff)
 
 
 # --- pairs of labels and classes --------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images, points_of
 
-from benchmarks.label_maps import draw_label_maps
+from benchmarks.label_maps import count_label_maps, draw_label_maps
 from benchmarks.synthesis import Mistakes
 from evaluation import (
     Case,
@@ -27,13 +27,12 @@ from evaluation import (
 )
 from evaluation.files.results.documents import as_json
 from evaluation.scoring import street as pipeline
-from evaluation.scoring.from_arrays import count_label_maps
 from evaluation.scoring.match import CaseSides, match_case, match_cases
 from evaluation.scoring.measure import measure_cases
 from nuclei_metrics import measure
 from nuclei_metrics.instances.prepare import PreparedReference, apply_ignore_region, prepare_reference
 from nuclei_metrics.instances.runs import empty_region, union_region
-from nuclei_metrics.model import Instances, LabelMaps, Outlines, Region
+from nuclei_metrics.model import Instances, Outlines, Region
 from nuclei_metrics.model.instances import join_instances
 
 
@@ -288,13 +287,6 @@ def test_class_aware_matching_pairs_equal_classes_only():
     result = score_instances(challenge(matching={"rules": [rule]}, ranking=ranking), cases)
     assert result.value("detection.recall.pooled") == pytest.approx(2 / 3, abs=1e-6)
     assert result.metrics["undefined"]["classification"]["accuracy"]["pooled"] == "class-aware-matching"
-
-
-def test_counting_label_maps_without_distances_leaves_them_out():
-    labels = np.array([[1, 1, 0, 2]])
-    maps = LabelMaps(labels, labels, np.array([1, 1]), np.array([1, 1]))
-    assert set(count_label_maps([maps], hausdorff=False)[0].measures) == {"iou", "dice"}
-    assert [c.measures["hausdorff_px"].tolist() for c in count_label_maps([maps, maps])] == [[0.0, 0.0]] * 2
 
 
 def test_images_measured_together_are_measured_as_if_alone(monkeypatch):

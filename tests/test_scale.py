@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images
 
 from benchmarks import families, scale, slides
+from benchmarks.label_maps import LabelMaps
 from benchmarks.scale import predict_slide
 from benchmarks.slides import Slide, write_slide
 from evaluation.challenge import Challenge, LimitRules
@@ -31,7 +32,7 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRe
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
 from nuclei_metrics.instances import rasterise
-from nuclei_metrics.model import Instances, LabelMaps, arrays
+from nuclei_metrics.model import Instances, arrays
 from nuclei_metrics.model.arrays import distinct, row_bands
 
 SMALL = Slide(rows=2, columns=3, tile_px=240, nuclei=30)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -26,13 +26,8 @@ from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import Result, check_columns, summarise
 from nuclei_metrics.instances.prepare import PreparedReference
-from nuclei_metrics.instances.runs import empty_region, instances_from_labels, whole_labels
-from nuclei_metrics.matching import match_iou_above
-from nuclei_metrics.matching.table import instances_and_overlaps
-from nuclei_metrics.measure import measure_outlines, outlined_image
-from nuclei_metrics.metrics import count_matches
-from nuclei_metrics.metrics.counts import overlap_measures
-from nuclei_metrics.model import Case, Float64, Instances, LabelMaps, MatchCounts, Matches, Region
+from nuclei_metrics.instances.runs import empty_region, instances_from_labels
+from nuclei_metrics.model import Case, Instances, Region
 
 
 def score_instances(
@@ -154,46 +149,3 @@ def _as_instances(challenge: Challenge, image: Instances | npt.ArrayLike) -> Ins
         names = ", ".join(challenge.class_names)
         raise ValueError(f"labels without classes, but the challenge has several ({names}): use instances_from_labels")
     return instances_from_labels(image, class_id=1)
-
-
-def count_label_maps(images: Sequence[LabelMaps], *, hausdorff: bool = True) -> list[MatchCounts]:
-    """Counts of each image from its two label maps, matched by IoU above 1/2 whatever the classes.
-
-    The engine without files and rules, for those who have dense arrays and want numbers fast.
-
-    >>> import numpy as np
-    >>> labels = np.array([[1, 1, 0, 4, 4]])
-    >>> maps = LabelMaps(labels, 10 * labels, np.array([1, 2]), np.array([1, 1]))
-    >>> count_label_maps([maps])[0].confusion.tolist()
-    [[0, 0, 0], [0, 1, 0], [0, 1, 0]]
-
-    Raises ValueError for arrays that cannot be labels, and for other than one class id, from 1, for each label.
-    """
-    if not isinstance(images, Iterable):
-        raise ValueError(f"images are of type {type(images).__name__}; expected a list of LabelMaps")
-    matched: list[tuple[Instances, Instances, list[Matches]]] = []
-    for index, maps in enumerate(images):
-        if not isinstance(maps, LabelMaps):
-            expected = "LabelMaps(reference, prediction, reference_class, prediction_class)"
-            raise ValueError(f"image {index} is of type {type(maps).__name__}; expected {expected}")
-        labels = whole_labels(maps.reference), whole_labels(maps.prediction)
-        _check_same_shape("label maps", labels[0].shape, labels[1].shape)
-        classes = maps.reference_class, maps.prediction_class
-        reference, prediction, table = instances_and_overlaps(*labels, *classes, with_runs=hausdorff)
-        matches = match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False)
-        matched.append((reference, prediction, [matches]))
-    surfaces: Sequence[Sequence[Mapping[str, Float64]]] = [[{}]] * len(matched)
-    if hausdorff:
-        wanted, tolerances = {"hausdorff_px", "hausdorff95_px"}, [None] * len(matched)
-        outlined = [outlined_image(*of_image) for of_image in matched]
-        surfaces = measure_outlines(outlined, wanted, border="open", tolerances_px=tolerances)
-    return [
-        count_matches(
-            reference,
-            prediction,
-            matches[0],
-            classes=int(max(reference.class_id.max(initial=1), prediction.class_id.max(initial=1))),
-            measures={**overlap_measures(matches[0]), **of_image[0]},
-        )
-        for (reference, prediction, matches), of_image in zip(matched, surfaces, strict=True)
-    ]

@@ -76,7 +76,7 @@ class ImagePair:
         if len(shapes) == 2 and shapes[0] != shapes[1]:
             sizes = f"reference is {tuple(shapes[0])} px, prediction {tuple(shapes[1])} px (height, width)"
             raise ValueError(f"{sizes}; expected one size")
-        quick = compare_label_maps(maps[0], maps[1], with_runs=False) if len(maps) == 2 else None
+        quick = compare_label_maps(*maps) if len(maps) == 2 else None
         self._maps = maps if quick else []  # whose runs are made when somebody asks for pixels
         if quick:
             ids, self.table = (quick.reference_ids, quick.prediction_ids), quick.table

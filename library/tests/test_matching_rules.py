@@ -29,6 +29,7 @@ from literal import (
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 
+from nuclei_metrics import match
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances.runs import instances_from_labels
 from nuclei_metrics.matching import match_iou_above, overlap_table, rules
@@ -99,7 +100,7 @@ def test_images_of_different_shape_are_refused():
 
 
 @given(pairs_of_images(overlap=False, most=8), st.sampled_from([1, 1 << 17]), st.sampled_from([3, 1 << 24]))
-def test_one_pass_over_two_label_maps_equals_runs_and_table(pair, block, factor):
+def test_one_pass_over_two_label_maps_gives_the_table_of_their_instances(pair, block, factor):
     pictures = []
     for masks, _ in pair:
         labels = np.zeros(masks.shape[1:], np.int64)
@@ -108,7 +109,7 @@ def test_one_pass_over_two_label_maps_equals_runs_and_table(pair, block, factor)
         pictures.append(labels)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_module, "BLOCK_PX", block)
-        found = table_module.compare_label_maps(*pictures, with_runs=True)
+        found = table_module.compare_label_maps(*pictures)
     sides = [instances_from_labels(labels) for labels in pictures]
     if factor > 3 and any(len(side) for side in sides):
         assert found is None  # labels do not fit the packing
@@ -117,11 +118,14 @@ def test_one_pass_over_two_label_maps_equals_runs_and_table(pair, block, factor)
     assert found is not None
     for name in ("reference_index", "prediction_index", "intersection_px", "reference_area_px", "prediction_area_px"):
         assert getattr(found.table, name).tolist() == getattr(expected, name).tolist()
-    ids, all_runs = (found.reference_ids, found.prediction_ids), (found.reference_runs, found.prediction_runs)
+    ids = found.reference_ids, found.prediction_ids
     assert [of_side.tolist() for of_side in ids] == [side.source_id.tolist() for side in sides]
-    for side, runs in zip(sides, all_runs, strict=True):
-        expected_runs = (side.run_start, side.run_stop, side.run_instance)
-        assert [part.tolist() for part in runs] == [part.tolist() for part in expected_runs]
+
+
+def test_rows_that_are_too_long_for_the_packing_go_the_general_way():
+    labels = np.ones((1, 40_000), np.int32)
+    assert table_module.compare_label_maps(labels, labels) is None
+    assert match(labels, labels).iou.tolist() == [1.0]
 
 
 def with_probability(instances: Instances, probability) -> Instances:

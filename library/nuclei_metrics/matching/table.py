@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nuclei_metrics.errors import TooManyPairs
-from nuclei_metrics.instances.runs import checked_class_ids, give_memory_back, instances_from_labels, whole_labels
+from nuclei_metrics.instances.runs import give_memory_back
 from nuclei_metrics.model import Bool, Float64, Instances, Int32, Int64, Matches, OverlapTable, Pairs
 from nuclei_metrics.model.annotations import BLOCK_PX
 from nuclei_metrics.model.arrays import count_before, expand, overlaps, row_bands
@@ -255,21 +255,16 @@ LABEL_BITS, LENGTH_BITS = 24, 15  # two labels and a length in one int64
 class _LabelMapPair:
     """Two label maps, compared. Instance n of a side is the n-th smallest of its labels.
 
-    table                             pairs of instances that share pixels, and the areas of all instances
-    reference_ids, prediction_ids     int64, ascending: the labels
-    reference_runs, prediction_runs   start, stop and instance of the runs, sorted by start; None if not asked for
+    table                          pairs of instances that share pixels, and the areas of all instances
+    reference_ids, prediction_ids  int64, ascending: the labels
     """
 
     table: OverlapTable
     reference_ids: Int64
     prediction_ids: Int64
-    reference_runs: tuple[Int64, Int64, Int32] | None
-    prediction_runs: tuple[Int64, Int64, Int32] | None
 
 
-def compare_label_maps(
-    reference_labels: LabelMap, prediction_labels: LabelMap, *, with_runs: bool
-) -> _LabelMapPair | None:
+def compare_label_maps(reference_labels: LabelMap, prediction_labels: LabelMap) -> _LabelMapPair | None:
     """Compare two dense label maps, integer (H, W); None if they do not fit into this pass.
 
     They fit if labels are from 0 to 2^24 - 1 and rows shorter than 2^15 px.
@@ -277,7 +272,7 @@ def compare_label_maps(
     The image is cut into stretches in which neither map changes. Those with both labels set are added up by pair of
     labels, block by block, so that no table of all pairs and no array as large as the image is ever made.
 
-    >>> pair = compare_label_maps(np.array([[1, 1, 0, 4]]), np.array([[0, 7, 7, 7]]), with_runs=False)
+    >>> pair = compare_label_maps(np.array([[1, 1, 0, 4]]), np.array([[0, 7, 7, 7]]))
     >>> assert pair is not None
     >>> pair.table.reference_index.tolist(), pair.table.intersection_px.tolist(), pair.reference_ids.tolist()
     ([0, 1], [1, 1], [1, 4])
@@ -296,9 +291,6 @@ def compare_label_maps(
         labels = [side.block[edge].astype(np.int64) for side in sides]
         if not all(side.add_areas(label, length) for side, label in zip(sides, labels, strict=True)):
             return None
-        if with_runs:
-            for side, flags, label in zip(sides, changed, labels, strict=True):
-                side.add_runs(edge, flags[edge], label, begin)
         both = np.flatnonzero((labels[0] != 0) & (labels[1] != 0))
         if len(both):
             pair, total = _sum_by_key((labels[0][both] << LABEL_BITS) | labels[1][both], length[both])
@@ -320,62 +312,17 @@ def compare_label_maps(
             reference_area_px=sides[0].area[ids[0]],
             prediction_area_px=sides[1].area[ids[1]],
         ),
-        ids[0],
-        ids[1],
-        sides[0].runs(index[0]) if with_runs else None,
-        sides[1].runs(index[1]) if with_runs else None,
-    )
-
-
-def instances_and_overlaps(
-    reference_labels: npt.ArrayLike,
-    prediction_labels: npt.ArrayLike,
-    reference_class: npt.ArrayLike,
-    prediction_class: npt.ArrayLike,
-    *,
-    with_runs: bool,
-) -> tuple[Instances, Instances, OverlapTable]:
-    """Return both sides of two label maps (H, W) and their overlap table, in one pass over the pixels if possible.
-
-    reference_class, prediction_class   class ids in ascending order of the labels, (N,) and (M,)
-    with_runs   without runs the instances have classes and ids only; matching at an IoU above 1/2 needs no more
-
-    Raises ValueError for arrays that cannot be labels, and for label maps that differ in shape.
-
-    >>> labels = np.array([[1, 1, 0, 4, 4]])
-    >>> reference, prediction, table = instances_and_overlaps(labels, 10 * labels, [1, 2], [1, 1], with_runs=False)
-    >>> prediction.source_id.tolist(), table.intersection_px.tolist()
-    ([10, 40], [2, 2])
-    """
-    labels = whole_labels(reference_labels), whole_labels(prediction_labels)
-    pair = compare_label_maps(*labels, with_runs=with_runs)
-    if pair is None:
-        reference = instances_from_labels(labels[0], reference_class)
-        prediction = instances_from_labels(labels[1], prediction_class)
-        return reference, prediction, overlap_table(reference, prediction)
-    none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
-    height, width = labels[0].shape
-
-    def side(ids: Int64, classes: npt.ArrayLike, runs: tuple[Int64, Int64, Int32] | None) -> Instances:
-        return Instances((height, width), checked_class_ids(classes, len(ids)), ids, *(runs or none))
-
-    return (
-        side(pair.reference_ids, reference_class, pair.reference_runs),
-        side(pair.prediction_ids, prediction_class, pair.prediction_runs),
-        pair.table,
+        *ids,
     )
 
 
 class _LabelSide:
-    """One of the two label maps, block by block: areas by label, and runs."""
+    """One of the two label maps, block by block: areas by label."""
 
     def __init__(self, labels: LabelMap, step: int) -> None:
         self.flat = np.ascontiguousarray(labels).reshape(-1)
         self.area = np.zeros(1024, np.int64)
         self.changed = np.empty(min(len(self.flat), step), np.bool_)
-        self.starts: list[Int64] = [np.empty(0, np.int64)]
-        self.stops: list[Int64] = [np.empty(0, np.int64)]
-        self.values: list[Int32] = [np.empty(0, np.int32)]
 
     def find_changes(self, begin: int, step: int, width: int) -> Bool:
         """Where a label differs from the one before it in the row."""
@@ -395,19 +342,6 @@ class _LabelSide:
         np.add.at(self.area, label, length)
         self.area[0] = 0
         return True
-
-    def add_runs(self, edge: Int64, changed: Bool, label: Int64, begin: int) -> None:
-        """Join the stretches between changes of this side: starts and ends of its runs alternate."""
-        inside = label != 0
-        start = np.flatnonzero(changed & inside)
-        stop = np.flatnonzero(changed[1:] & inside[:-1]) + 1
-        self.starts.append(edge[start] + begin)
-        self.values.append(label[start].astype(np.int32))
-        ends = edge[stop] + begin
-        self.stops.append(np.append(ends, begin + len(self.block)) if inside[-1] else ends)
-
-    def runs(self, index: Int32) -> tuple[Int64, Int64, Int32]:
-        return np.concatenate(self.starts), np.concatenate(self.stops), index[np.concatenate(self.values)]
 
 
 # --- own duplicates ---------------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from nuclei_metrics.model.annotations import (
     Counts,
     IgnorePolicy,
     LabelImage,
-    LabelMaps,
     LabelRuns,
     Missing,
     MissingValues,

@@ -191,20 +191,6 @@ class LabelImage:
     class_of_instance: Int16 | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelMaps:
-    """Reference and prediction of one image as label maps, 0 background; instances of a side do not overlap.
-
-    reference, prediction              integer (H, W)
-    reference_class, prediction_class  int16 (N,) and (M,), class ids in ascending order of the labels
-    """
-
-    reference: npt.NDArray[np.integer[Any]]
-    prediction: npt.NDArray[np.integer[Any]]
-    reference_class: Int16
-    prediction_class: Int16
-
-
 Part = Outlines | Points | LabelImage | Instances | Counts
 
 
