@@ -155,7 +155,7 @@ class FormatRules(Rules):
 
     def value(self, key: str) -> Any:
         """The value of a key, None if this format has no such key."""
-        return getattr(self, key, None)
+        return vars(self).get(key)
 
     @property
     def is_shared(self) -> bool:

@@ -389,11 +389,12 @@ def see_nuclei(
     most = challenge.limits.overlaps_per_case
     few = LOOKED_AT * max(len(prediction.run_start), len(prediction))
     try:
-        twins = distinct(np.concatenate(_twins_of(challenge, case, prediction, most if changes else min(most, few))))
+        pairs = _twins_of(challenge, case, prediction, most if changes else min(most, few))
     except InputFault:
         if changes:
             raise
-        twins = np.empty(0, np.int64)
+        pairs = np.empty(0, np.int64), np.empty(0, np.int64)
+    twins = distinct(np.concatenate(pairs)) if len(pairs[0]) else pairs[0]
     copies = count_copies(prediction, twins) if len(twins) else 0
     (reach,) = reach_of_images([prediction]) if reaches else [0.0]
     is_point, alone = prediction.point_yx is not None, share_of_only_nucleus(prediction)

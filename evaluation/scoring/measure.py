@@ -129,11 +129,11 @@ def _list_objects(challenge: Challenge, matched: Sequence[MatchedCase]) -> Itera
 def _list_together(challenge: Challenge, matched: Sequence[MatchedCase]) -> Iterator[tuple[ObjectList, ObjectList]]:
     """``_list_objects`` of at least one case, all as one image; points alone."""
     cases = join_cases([(case.reference.instances, case.prediction, case.overlaps) for case in matched])
-    kinds = {rule.name: _sort_nuclei(challenge, matched, cases, rule) for rule in challenge.matching.rules}
+    twins = _twins_of_cases(challenge, matched, cases)
+    kinds = {rule.name: _sort_nuclei(challenge, matched, cases, rule, twins) for rule in challenge.matching.rules}
     sides: tuple[Literal["reference"], Literal["prediction"]] = ("reference", "prediction")
     bounds = cases.reference_bound.tolist(), cases.prediction_bound.tolist()
     near = nearest_candidates(cases), nearest_candidates(cases, swapped=True)
-    centroids = cases.centroids_yx()
     for number, case in enumerate(matched):
         own = case.reference.instances, case.prediction
         areas = case.table.reference_area_px, case.table.prediction_area_px
@@ -147,7 +147,7 @@ def _list_together(challenge: Challenge, matched: Sequence[MatchedCase]) -> Iter
                     own[side].class_id,
                     areas[side],
                     shapes=measure_shapes(own[side]) if challenge.metrics.shapes else {},
-                    centroid_yx=centroids[side][part],
+                    centroid_yx=cases.centroids_yx[side][part],
                     nearest=np.where(nearest < 0, -1, nearest - first_other),
                     nearest_iou=near[side].iou[part],
                     nearest_px=near[side].distance_px[part],
@@ -158,7 +158,11 @@ def _list_together(challenge: Challenge, matched: Sequence[MatchedCase]) -> Iter
 
 
 def _sort_nuclei(
-    challenge: Challenge, matched: Sequence[MatchedCase], cases: JoinedCases, rule: MatchingRule
+    challenge: Challenge,
+    matched: Sequence[MatchedCase],
+    cases: JoinedCases,
+    rule: MatchingRule,
+    twins: tuple[Int64, Int64],
 ) -> ErrorKinds:
     """Return the kind of every nucleus of joined cases under a matching rule, like ``sort_case`` for single cases."""
     misnamed = None
@@ -173,13 +177,19 @@ def _sort_nuclei(
         ]
         misnamed = cases.join_matches([none if of_case is None else of_case for of_case in of_cases])
     matches = cases.join_matches([case.matches[rule.name] for case in matched])
+    sides = cases.reference, cases.prediction
+    return sort_errors(*sides, cases.table, matches, misnamed=misnamed, twins=twins, ranks=cases.ranks)
+
+
+def _twins_of_cases(challenge: Challenge, matched: Sequence[MatchedCase], cases: JoinedCases) -> tuple[Int64, Int64]:
+    """Return ``own_twins`` of all cases, numbered through: none if no predictions overlap."""
+    if cases.prediction.is_disjoint() and all(case.prediction.point_yx is None for case in matched):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     pairs = [np.stack(own_twins(challenge, case.case, case.prediction)) for case in matched]
     first, second = np.concatenate(
         [pair + bound for pair, bound in zip(pairs, cases.prediction_bound, strict=False)], axis=1
     )
-    return sort_errors(
-        cases.reference, cases.prediction, cases.table, matches, misnamed=misnamed, twins=(first, second)
-    )
+    return first, second
 
 
 def _nothing_paired(case: MatchedCase, classes: int) -> MatchCounts:

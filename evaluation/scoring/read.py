@@ -20,6 +20,7 @@ import numpy as np
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.formats import filled
+from evaluation.files.decoding import guard
 from evaluation.files.decoding.annotations import Annotations, Collection, library_faults
 from evaluation.files.decoding.guard import MOST_FILES, seconds_of, seconds_of_images
 from evaluation.files.formats import (
@@ -133,7 +134,7 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: Sequence
             if (slow := slow_files(faults)) >= SLOW_FILES:
                 faults += not_looked_at(f"case {quote(case.name)}", index + 1, len(files), "files", slow=slow)
                 break
-        if side.owner and seconds_of(side.owner) - before > (seconds := seconds_for([case])):
+        if side.owner and (seconds := seconds_overdrawn(side.owner, before, [case])):
             faults += not_looked_at(f"case {quote(case.name)}", index + 1, len(files), "files", seconds=seconds)
             break
     if faults:
@@ -205,6 +206,12 @@ def seconds_for(cases: Sequence[Case]) -> int:
     return seconds_of_images([case.height * case.width for case in cases])
 
 
+def seconds_overdrawn(owner: str, before: float, cases: Sequence[Case]) -> int:
+    """Return ``seconds_for`` cases if the files of an owner have taken more since ``before``, otherwise 0."""
+    spent = seconds_of(owner) - before
+    return seconds if spent > guard.LEAST_SECONDS and spent > (seconds := seconds_for(cases)) else 0
+
+
 def not_looked_at(where: str, done: int, number: int, what: str, *, slow: int = 0, seconds: int = 0) -> list[Finding]:
     """Report that files or cases were not decoded because earlier ones took too long; otherwise nothing.
 
@@ -265,7 +272,7 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[CaseFile]) ->
             if (slow := slow_files(shared.faults)) >= SLOW_FILES:
                 shared.faults += not_looked_at("files of all cases", index + 1, len(files), "files", slow=slow)
                 break
-        if side.owner and seconds_of(side.owner) - before > (seconds := seconds_for(cases)):
+        if side.owner and (seconds := seconds_overdrawn(side.owner, before, cases)):
             shared.faults += not_looked_at("files of all cases", index + 1, len(files), "files", seconds=seconds)
             break
     return shared
@@ -610,8 +617,8 @@ def _check_instances(instances: Instances, limits: LimitRules, where: str) -> No
     if len(instances) > limits.instances_per_case:
         nuclei, limit = len(instances), limits.instances_per_case
         raise refused("too-large", where, wording="too-many-nuclei", nuclei=nuclei, limit=limit)
-    nameless = np.flatnonzero(instances.class_id == 0)
-    if len(nameless):
+    if not instances.class_id.all():
+        nameless = np.flatnonzero(instances.class_id == 0)
         first_ids = instances.source_id[nameless[:3]].tolist()
         raise refused("instance-without-class", where, count=len(nameless), first_ids=first_ids)
 

@@ -57,6 +57,7 @@ from evaluation.scoring.read import (
     reference_side,
     rules_of_references,
     seconds_for,
+    seconds_overdrawn,
     slow_files,
     submission_side,
 )
@@ -191,12 +192,13 @@ def _read_cases(
     """
     of_reference, of_submission = reference_side(challenge, folder), submission_side(challenge, files)
     read: list[CaseOutcome | tuple[PreparedReference, ReadPrediction | None]] = []
-    slow, before, seconds = 0, seconds_of(str(files.path)), seconds_for(challenge.cases)
+    owner = str(files.path)
+    slow, before = 0, seconds_of(owner)
     with closing(begin_predictions(challenge, files, [(case.case, case.prediction) for case in inputs])) as groups:
         for case, reference, begun in _with_references(challenge, folder, inputs, groups, rules, of_reference):
             read.append(_read_prediction_of(challenge, files, case, reference, begun, of_submission))
             slow += _slow_files_of(outcome) if isinstance(outcome := read[-1], CaseOutcome) else 0
-            if slow >= SLOW_FILES or seconds_of(str(files.path)) - before > seconds:
+            if slow >= SLOW_FILES or seconds_overdrawn(owner, before, challenge.cases):
                 break
     predictions = [
         (case.case, of_case[1])

@@ -7,6 +7,7 @@ taken; ``read_image`` compares them with the case and reads. PNG and NumPy files
 from __future__ import annotations
 
 import math
+import posixpath
 import struct
 import warnings
 import zipfile
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from tokenize import TokenError
 from typing import Any, BinaryIO, NoReturn
 
@@ -401,7 +402,7 @@ def suffix_of(name: str) -> str:
     ('.tif', '.nii.gz')
     """
     double = next((suffix for suffix in DOUBLE_SUFFIXES if name.lower().endswith(suffix)), "")
-    return double or PurePosixPath(name).suffix.lower()
+    return double or posixpath.splitext(name)[1].lower()
 
 
 def _refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:

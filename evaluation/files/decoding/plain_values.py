@@ -36,6 +36,7 @@ ARRAYS = {
     "LabelRuns": "start i R, stop i R, value iu R",
     "LabelImage": "class_of_instance i? M",
 }
+_ARRAYS_OF = {RECORDS[name]: [part.split() for part in parts.split(", ")] for name, parts in ARRAYS.items()}
 PLAIN_TYPES = (str, bool, int, float, type(None))
 PARTS_OF_IMAGES = (Counts, Instances, LabelImage, Outlines, Points)
 FINDING = {name: {"count": int, "named": int, "data": dict}.get(name, str) for name in FIELDS_OF["Finding"]}
@@ -100,15 +101,13 @@ def from_plain(value: Any, buffers: Sequence[npt.NDArray[np.uint8]]) -> Any:
 def _check_record(record: Any) -> None:
     """Raise ValueError, or TypeError, for a record that is not as its class describes it."""
     sizes: dict[str, int] = {}
-    for part in filter(None, ARRAYS.get(type(record).__name__, "").split(", ")):
-        name, kinds, shape = part.split()
+    for name, kinds, shape in _ARRAYS_OF.get(type(record), ()):
         array = getattr(record, name)
         if array is None and kinds.endswith("?"):
             continue
-        axes = dict(zip(shape, array.shape, strict=True))
-        fits = all(
-            size == (int(axis) if axis.isdigit() else sizes.setdefault(axis, size)) for axis, size in axes.items()
-        )
+        fits = len(shape) == array.ndim
+        for axis, size in zip(shape, array.shape, strict=False):
+            fits &= size == (int(axis) if axis.isdigit() else sizes.setdefault(axis, size))
         if array.dtype.kind not in kinds or not fits or (array.dtype.kind == "f" and not np.isfinite(array).all()):
             raise ValueError(name)
     if isinstance(record, Finding):
@@ -132,7 +131,7 @@ def _check_record(record: Any) -> None:
             is_sound &= _are_below(record.run_instance, len(record))
         case LabelRuns():
             is_sound = _are_runs(record.start, record.stop, record.shape_yx) and _ascend(record.start)
-            is_sound &= bool(np.all(record.start[1:] >= record.stop[:-1]))
+            is_sound &= bool((record.start[1:] >= record.stop[:-1]).all())
         case LabelImage(labels=LabelRuns(), class_id=int(), class_map=LabelRuns() | None, source=str()):
             is_sound = True
         case LabelImage():
@@ -144,15 +143,15 @@ def _check_record(record: Any) -> None:
 
 
 def _ascend(numbers: npt.NDArray[Any]) -> bool:
-    return bool(np.all(numbers[1:] >= numbers[:-1]))
+    return bool((numbers[1:] >= numbers[:-1]).all())
 
 
 def _are_below(numbers: npt.NDArray[Any], size: int) -> bool:
-    return bool(np.all((numbers >= 0) & (numbers < size)))
+    return bool(numbers.min(initial=0) >= 0 and numbers.max(initial=-1) < size)
 
 
 def _are_runs(start: npt.NDArray[Any], stop: npt.NDArray[Any], shape_yx: tuple[int, int]) -> bool:
     """Return whether runs are not empty and are in an image, each in a row of it."""
     height, width = shape_yx
-    inside = _are_below(start, height * width) and _are_below(stop - 1, height * width)
-    return inside and bool(np.all((start < stop) & (start // width == (stop - 1) // width)))
+    is_inside = start.min(initial=0) >= 0 and stop.max(initial=0) <= height * width
+    return bool(is_inside and ((start < stop) & (start // width == (stop - 1) // width)).all())

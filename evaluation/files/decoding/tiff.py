@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from itertools import product
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -180,10 +180,11 @@ def _find_segments(page: _TiffPage, layout: _PageLayout) -> Int64:
     Raises CutOff if the header lacks any.
     """
     tags = (Tag.TILE_OFFSETS, Tag.TILE_BYTES) if layout.is_tiled else (Tag.STRIP_OFFSETS, Tag.STRIP_BYTES)
-    places = np.empty((2, layout.segments), np.uint64)
+    number = layout.segments
+    places = np.empty((2, number), np.uint64)
     for place, tag in zip(places, tags, strict=True):
-        values = page.values(tag, layout.segments)
-        if len(values) != layout.segments:
+        values = page.values(tag, number)
+        if len(values) != number:
             raise CutOff
         place[:] = values
     return np.minimum(places, _BEYOND_ANY_FILE, out=places).view(np.int64)
@@ -317,12 +318,11 @@ Tag = IntEnum("Tag", {
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """Where the values of a tag are in the file."""
 
     kind: int
-    count: int
+    number: int
     position: int
 
 
@@ -339,7 +339,7 @@ class _TiffPage:
         entry = self.entries.get(tag)
         if entry is None:
             return default
-        if entry.count == 1 and entry.kind in WHOLE_NUMBERS:
+        if entry.number == 1 and entry.kind in WHOLE_NUMBERS:
             number = self.file.read(entry.position, _BYTES_OF_KIND[entry.kind])
             return int.from_bytes(number, "little" if self.file.order == "<" else "big")
         values = self.values(tag, 64)
@@ -352,10 +352,10 @@ class _TiffPage:
         entry = self.entries.get(tag, _Entry(1, 0, 0))
         if entry.kind not in WHOLE_NUMBERS:
             raise Damaged(f"tag {int(tag)} of type {entry.kind}")
-        if entry.count > most:
-            raise Damaged(f"tag {int(tag)} with {entry.count:,} values")
+        if entry.number > most:
+            raise Damaged(f"tag {int(tag)} with {entry.number:,} values")
         dtype = np.dtype(self.file.order + WHOLE_NUMBERS[entry.kind])
-        return np.frombuffer(self.file.read(entry.position, entry.count * dtype.itemsize), dtype)
+        return np.frombuffer(self.file.read(entry.position, entry.number * dtype.itemsize), dtype)
 
     @cached_property
     def height(self) -> int:
@@ -392,7 +392,7 @@ class _TiffPage:
         """Return how many images it means: ImageJ and tifffile write stacks with one header and a note about
         it."""
         entry = self.entries.get(Tag.DESCRIPTION, _Entry(2, 0, 0))
-        text = self.file.read(entry.position, min(entry.count, DESCRIPTION_BYTES))
+        text = self.file.read(entry.position, min(entry.number, DESCRIPTION_BYTES))
         imagej = _IMAGEJ_STACK.match(text)
         if imagej:
             return int(imagej[1])

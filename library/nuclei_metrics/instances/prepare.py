@@ -411,6 +411,8 @@ def split_by_region(
     instances: Instances, region: Region, policy: IgnorePolicy, fraction: float | None = None
 ) -> tuple[Instances, Int64]:
     """``apply_ignore_region``, and the places of what is still scored among the instances before, int64 (M,)."""
+    if len(region.run_start) == 0:
+        return instances, np.arange(len(instances))
     numbered = replace(instances, source_id=np.arange(len(instances)))
     scored = apply_ignore_region(numbered, region, policy, fraction)
     return replace(scored, source_id=instances.source_id[scored.source_id]), scored.source_id

@@ -98,9 +98,9 @@ def union_region(instances: Instances) -> Region:
 
 def join_regions(regions: list[Region], width: int) -> Region:
     """Union of regions."""
-    everything = concatenated([empty_region(), *regions])
-    if not len(everything.run_start):
-        return everything
+    if not any(len(region.run_start) for region in regions):
+        return empty_region()
+    everything = concatenated(regions)
     start = positions(everything.run_start, width)
     return region_of_positions(start, start + (everything.run_stop - everything.run_start), width)
 
@@ -477,7 +477,7 @@ def _compact(value: npt.NDArray[Any]) -> tuple[Int64, npt.NDArray[np.int32]]:
         return distinct.astype(np.int64), index.astype(np.int32)
     present = np.zeros(largest + 1, np.bool_)
     present[value] = True
-    distinct = np.flatnonzero(present)
+    distinct = present.nonzero()[0]
     table = np.zeros(largest + 1, np.int32)
     table[distinct] = np.arange(len(distinct), dtype=np.int32)
     return distinct, table[value]

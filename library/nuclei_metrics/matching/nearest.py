@@ -43,10 +43,10 @@ def nearest_candidates(cases: JoinedCases, *, swapped: bool = False) -> _Nearest
     ([0, 0], [0.667, 0.0], [0.5, 3.0])
     """
     turn = -1 if swapped else 1
-    table, (at, there) = cases.table, cases.centroids_yx()[::turn]
+    table, (at, there) = cases.table, cases.centroids_yx[::turn]
     left, right = (table.reference_index, table.prediction_index)[::turn]
     case, case_there = (cases.reference_case(), cases.prediction_case())[::turn]
-    rank = cases.reference_rank if swapped else cases.prediction_rank
+    rank = cases.ranks[0 if swapped else 1]
     index, iou = np.full(len(at), -1, np.int64), np.zeros(len(at))
     if len(left):
         overlap = table.intersection_px / table.union_px()  # equal fractions give equal floats

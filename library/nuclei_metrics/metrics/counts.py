@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -187,7 +188,7 @@ def overlap_measures(matches: Matches) -> dict[str, Float64]:
 def shape_measures(cases: JoinedCases, matches: Matches) -> dict[str, Float64]:
     """Of each matched pair, float64 (T,): area_ratio, ``B / A``, and centroid_distance_px, which points have too."""
     left, right = matches.reference_index, matches.prediction_index
-    reference_yx, prediction_yx = cases.centroids_yx()
+    reference_yx, prediction_yx = cases.centroids_yx
     offset_yx = reference_yx[left] - prediction_yx[right]
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
@@ -208,12 +209,11 @@ def class_counts(instances: Instances, classes: int) -> Int64:
 # Several cases as one image: what is counted in a hundred small images then costs no more than in a large one.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class JoinedCases:
     """K cases below each other. Instances and pairs are numbered through, case by case; points lose their positions.
 
     reference, prediction, table   of all cases
-    reference_rank, prediction_rank   int64 (N,) and (M,): ``Instances.position_rank``; it decides ties
     shapes_yx                      (H, W) px of each case, int64 (K, 2)
     reference_bound, prediction_bound   int64 (K + 1,): instances of case k are those from ``bound[k]`` to
                                         ``bound[k + 1]``
@@ -222,14 +222,17 @@ class JoinedCases:
     reference: Instances
     prediction: Instances
     table: OverlapTable
-    reference_rank: Int64
-    prediction_rank: Int64
     shapes_yx: Int64
     reference_bound: Int64
     prediction_bound: Int64
 
     def __len__(self) -> int:
         return len(self.shapes_yx)
+
+    @cached_property
+    def ranks(self) -> tuple[Int64, Int64]:
+        """``Instances.position_rank`` of both sides, int64 (N,) and (M,): it decides ties."""
+        return self.reference.position_rank(), self.prediction.position_rank()
 
     def reference_case(self) -> Int64:
         """The case of each reference instance, int64 (N,)."""
@@ -239,6 +242,7 @@ class JoinedCases:
         """The case of each predicted instance, int64 (M,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.prediction_bound))
 
+    @cached_property
     def centroids_yx(self) -> tuple[Float64, Float64]:
         """``Instances.centroids_yx`` of both sides, in the coordinates of their cases."""
         cases = self.reference_case(), self.prediction_case()
@@ -281,9 +285,8 @@ def join_cases(cases: Sequence[tuple[Instances, Instances, OverlapTable]]) -> Jo
     bounds = [np.cumsum([0, *(len(of_case) for of_case in side)]) for side in (references, predictions)]
     table = _join_tables(tables, *bounds)
     reference, prediction = join_images(references), join_images(predictions)
-    ranks = reference.position_rank(), prediction.position_rank()
     shapes_yx = np.array([reference.shape_yx for reference in references], np.int64)
-    return JoinedCases(reference, prediction, table, *ranks, shapes_yx, *bounds)
+    return JoinedCases(reference, prediction, table, shapes_yx, *bounds)
 
 
 def join_images(images: Sequence[Instances]) -> Instances:
@@ -415,6 +418,7 @@ def sort_errors(
     *,
     misnamed: Matches | None = None,
     twins: tuple[Int64, Int64] | None = None,
+    ranks: tuple[Int64, Int64] | None = None,
 ) -> ErrorKinds:
     """Sort every nucleus of a case into exactly one kind, in this order.
 
@@ -460,7 +464,7 @@ def sort_errors(
     if len(table.reference_index) == 0:
         return ErrorKinds(*kinds)
     areas = table.reference_area_px, table.prediction_area_px
-    ranks = reference.position_rank(), prediction.position_rank()
+    ranks = ranks or (reference.position_rank(), prediction.position_rank())
     index = table.reference_index, table.prediction_index
     is_pair = partner[index[0]] == index[1]
     for kind, whole, piece in ((SPLIT, 0, 1), (MERGED, 1, 0)):

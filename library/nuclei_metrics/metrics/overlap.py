@@ -166,7 +166,7 @@ def count_overlaps(cases: JoinedCases, assignment: Matches) -> dict[str, Int64]:
     paired = sum_cases(assignment.intersection_px, np.searchsorted(assignment.reference_index, bounds[0]))
     left, right, shared = table.reference_index, table.prediction_index, table.intersection_px
     outside, iou = foreground.outside_px, shared / table.union_px()
-    ranks = cases.reference_rank, cases.prediction_rank
+    ranks = cases.ranks
     return {
         "aji": _jaccard_sums(cases),
         "aji_plus": np.stack([paired, area - paired], axis=1),
@@ -181,8 +181,7 @@ def _jaccard_sums(cases: JoinedCases) -> Int64:
     """Numerator and denominator of the aggregated Jaccard index of each case, (K, 2)."""
     table, union = cases.table, cases.table.union_px()
     iou = table.intersection_px / union  # equal fractions give equal floats
-    ranks = cases.reference_rank, cases.prediction_rank
-    best = best_partners(table.reference_index, table.prediction_index, iou, iou, *ranks)
+    best = best_partners(table.reference_index, table.prediction_index, iou, iou, *cases.ranks)
     alone, unused = table.reference_area_px.copy(), table.prediction_area_px.copy()
     alone[table.reference_index] = 0
     unused[table.prediction_index[best]] = 0
@@ -370,7 +369,7 @@ def count_objects(cases: JoinedCases, runs: Sequence[_SortedRuns] = ()) -> dict[
     table, bounds = cases.table, (cases.reference_bound, cases.prediction_bound)
     left, right, shared = table.reference_index, table.prediction_index, table.intersection_px
     areas = table.reference_area_px, table.prediction_area_px
-    iou, ranks = shared / table.union_px(), (cases.reference_rank, cases.prediction_rank)
+    iou, ranks = shared / table.union_px(), cases.ranks
     best = (best_partners(left, right, shared, iou, *ranks), best_partners(right, left, shared, iou, *ranks[::-1]))
     covering = best[1][2 * shared[best[1]] > areas[0][left[best[1]]]]
     covered, dice = np.zeros(len(areas[0]), np.bool_), [np.zeros(len(area)) for area in areas]

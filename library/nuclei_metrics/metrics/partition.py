@@ -167,7 +167,7 @@ def _covered_iou(cases: JoinedCases) -> Float64:
     table = cases.table
     covering = 2 * table.intersection_px > table.reference_area_px[table.reference_index]
     iou = np.where(covering, table.intersection_px / table.union_px(), 0.0)
-    best = best_rows(table.reference_index, table.prediction_index, iou, cases.prediction_rank)
+    best = best_rows(table.reference_index, table.prediction_index, iou, cases.ranks[1])
     return _sums(iou[best], np.searchsorted(table.reference_index[best], cases.reference_bound))
 
 

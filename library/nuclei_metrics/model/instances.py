@@ -60,7 +60,7 @@ class Instances:
 
     def is_disjoint(self) -> bool:
         """Whether no pixel belongs to two instances."""
-        return bool(np.all(self.run_start[1:] >= self.run_stop[:-1]))
+        return bool((self.run_start[1:] >= self.run_stop[:-1]).all())
 
     def areas_px(self) -> Int64:
         """Number of pixels of each instance, int64 (N,). Summed as integers, so exact."""
