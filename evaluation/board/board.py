@@ -520,7 +520,7 @@ def _read_earlier(
     Raises ChallengeBroken for too many files.
     """
     paths = sorted(folder.glob("*.json"), key=lambda path: path.parts)
-    files = [path for path in paths if path.is_file() and not path.name.startswith(".")]
+    files = [path for path in paths if not (path.is_dir() or path.name.startswith("."))]
     count, limit = len(files), EARLIER_LIMIT
     if count > limit:
         raise ChallengeBroken(

@@ -458,7 +458,7 @@ class ResultFolder:
             raise WrongUsage(fault("no-submission", quote(self.path, 200), wording="no-results", got="no such folder"))
         files, rejected = [], []
         for path in sorted(self.path.rglob("*.json"), key=lambda path: path.parts):
-            if path.name.startswith(".") or not path.is_file() or path.name in OTHER_FILES:
+            if path.name.startswith(".") or path.is_dir() or path.name in OTHER_FILES:
                 continue
             if path.name == store.KEY_FILE:
                 unranked = store.rejection_in(store.read_key(path.parent), path.parent.name)

@@ -311,8 +311,6 @@ class Challenge(Rules):
         path, cases_path = Path(folder) / CHALLENGE_FILE, Path(folder) / CASES_FILE
         try:
             rules = read_rules(path)
-            if not cases_path.is_file():
-                raise ChallengeBroken(fault("missing-file", CASES_FILE, wording="no-cases-file"))
             cases = read_cases(read_challenge_text(cases_path))
             try:
                 return cls.build({**rules, "cases": cases})

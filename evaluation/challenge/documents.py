@@ -8,7 +8,6 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -47,9 +46,6 @@ def preset_text(name: str) -> str:
 
 def read_rules(path: Path) -> dict[str, Any]:
     """challenge.toml as a document, its preset merged in."""
-    with suppress(PermissionError):  # reading says so
-        if not path.is_file():
-            raise ChallengeBroken(fault("missing-file", CHALLENGE_FILE, wording="no-challenge-file"))
     try:
         document = parse_toml(read_challenge_text(path))
     except ValueError as error:
@@ -83,6 +79,9 @@ def read_challenge_text(path: Path) -> str:
         return path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ChallengeBroken(fault("invalid-text", path.name, position=error.start)) from None
+    except (FileNotFoundError, NotADirectoryError):
+        wording = "no-cases-file" if path.name == CASES_FILE else "no-challenge-file"
+        raise ChallengeBroken(fault("missing-file", path.name, wording=wording)) from None
     except OSError as error:
         finding = fault("invalid-text", path.name, wording="cannot-read", got=str(error.strerror))
         raise ChallengeBroken(finding) from None
