@@ -22,7 +22,7 @@ def program() -> int:
 
 
 def _open_standard_streams() -> None:
-    """Open those that were closed, as by ``>&-``, to nowhere: otherwise other files take their numbers."""
+    """Open standard streams that were closed (``>&-``) to the null device: otherwise other files take their numbers."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(number)

@@ -229,14 +229,14 @@ def test_with_the_submissions_every_result_is_computed_again(scored: Path, tmp_p
     assert of_submissions(verify(path, "--submissions", str(tmp_path / "given"))) == [
         f"same to the byte: scores of finder, from its submission ({files})",
         f"same to the byte: scores of namer, from its submission ({files})",
-        "same to the byte: empty is rejected, by its submission",
+        "same to the byte: the rejection of empty, from its submission",
     ]
     with zipfile.ZipFile(path) as archive:
         value = json.loads(archive.read("results/finder/metrics.json"))["detection"]["f1"]["group_mean"]
     rewritten(path, "results/finder/metrics.json", f'"group_mean": {value}', f'"group_mean": {value + 1e-7:.7f}')
     rewritten(path, "results/namer/objects.csv", ",matched,", ",missed,")
     told = of_submissions(verify(path, "--submissions", str(tmp_path / "given"), code=1))
-    assert "same to the digit: scores of finder, from its submission (other bytes in metrics.json)" in told
+    assert "same to the digit: scores of finder, from its submission (different bytes in metrics.json)" in told
     (changed,) = (line for line in told if line.startswith("differs: scores of namer"))
     assert "objects.csv: line " in changed and "missed in the archive, matched now" in changed
 
@@ -248,7 +248,7 @@ def test_a_submission_that_is_another_or_not_there_is_told(scored: Path, tmp_pat
     finder, namer, empty = of_submissions(verify(path, "--submissions", str(tmp_path / "given"), code=1))
     assert finder.startswith("differs: scores of finder, from its submission (metrics.json: ")
     assert namer == "cannot be checked: scores of namer, from its submission (there is no such submission)"
-    assert empty == "differs: empty is rejected, by its submission (it is scored now)"
+    assert empty == "differs: the rejection of empty, from its submission (it is scored now)"
 
 
 def test_a_file_that_was_changed_or_lost_is_named(scored: Path, tmp_path: Path, verify) -> None:

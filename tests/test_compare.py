@@ -154,7 +154,7 @@ def test_the_difference_to_the_best_of_each_score_and_what_decides_it_are_told_a
     one = next(one for one in found.differences if one.score == "detection.f1")
     assert (one.model, one.best, one.units, one.ahead) == ("sure", "steady", 8, 6)
     assert one.difference == pytest.approx(6 / 8 - 6 / 7, abs=1e-6) and one.value == 0.75
-    told = "2 of 8 images without a nucleus in 'sure': without them it is ahead, Detection: F1 1.000 against 0.857"
+    told = "2 of 8 images without a nucleus in 'sure': without them 'sure' is ahead, Detection: F1 1.000 against 0.857"
     assert one.decided_by == told
     differences = np.array([-6 / 7] * 2 + [1 / 7] * 6)
     signs = np.array(list(product((1, -1), repeat=8)))
@@ -317,7 +317,7 @@ def test_links_that_lead_out_of_a_folder_are_named(capsys):
     Path("masks").mkdir()
     for name in ("a.tif", "b.tif"):
         Path(f"masks/{name}").symlink_to(Path("reference/a.tif").resolve())
-    assert "[unsafe-path] 'masks', 'a.tif', 'b.tif': a link that leads out" in compared(
+    assert "[unsafe-path] 'masks', 'a.tif', 'b.tif': a link to a file outside" in compared(
         capsys, "reference", "masks", code=2
     )
 
@@ -546,7 +546,7 @@ def test_a_name_in_papers_is_found_as_explain_finds_it():
     assert found.value("recall") == found.value("detection.recall")
     assert found.value("AP50") == found.value("thresholds.threat_score_iou50.pooled")  # one image: all readings agree
     two = evaluation.compare([FOUR, THREE], [FOUR, FOUR * 0])
-    with pytest.raises(ValueError, match=r"'AP50' has 2 readings; .*iou50.pooled \(.*iou50.case_mean \("):
+    with pytest.raises(ValueError, match=r"'AP50' can mean 2 scores; .*iou50.pooled \(.*iou50.case_mean \("):
         two.value("AP50")
     with pytest.raises(ValueError, match=r"'SEG', which is not measured here: partition.seg.pooled \(Cell Tracking"):
         found.value("SEG")
@@ -584,8 +584,8 @@ ONE, PAIR = Challenge.from_preset("monuseg2018", name="one class"), {"a": (FOUR,
     ((ONE, PAIR), {"groups": {"b": "p"}}, "groups contain no name of an image"),
     ((ONE, PAIR), {"strata": ["p"]}, "strata are of type list; expected a table by name"),
     ((ONE, PAIR), {"strata": {"a": 5}}, "5 cannot be the name of a stratum"),
-    ((ONE, PAIR), {"spacing_um": -1}, "spacing_um is -1; expected the size of a pixel in um"),
-    ((ONE, PAIR), {"spacing_um": "0.25"}, "spacing_um is '0.25'; expected the size of a pixel in um"),
+    ((ONE, PAIR), {"spacing_um": -1}, "spacing_um is -1; expected the pixel size in µm"),
+    ((ONE, PAIR), {"spacing_um": "0.25"}, "spacing_um is '0.25'; expected the pixel size in µm"),
 ])  # fmt: skip
 def test_wrong_arguments_of_score_instances_end_with_a_sentence(arguments, more, words):
     with pytest.raises(ValueError, match=re.escape(words)):
@@ -886,7 +886,7 @@ def test_where_every_class_is_wrong_that_is_said_first_and_pq_is_called_pq_witho
     ([], [], {}, "nothing to compare: no image in the reference"),
     ({}, {}, {}, "nothing to compare: no image in the reference"),
     (FOUR, {}, {}, "nothing to compare: no model in the prediction"),
-    ({"a": FOUR}, {"b": FOUR}, {}, "that the reference has not"),
+    ({"a": FOUR}, {"b": FOUR}, {}, "that the reference lacks"),
     ((FOUR, list("abcd")), (FOUR, list("abcd")), {"classes": ["a"]}, "not among the classes"),
     ("folder", [], {}, "nothing to compare: no path in the prediction"),
     ("folder", None, {}, "both are paths, or both are arrays"),
@@ -917,7 +917,7 @@ def test_where_every_class_is_wrong_that_is_said_first_and_pq_is_called_pq_witho
     *(((THREE, [1, 2, 2]), (THREE, [1, 2, 2]), {"classes": classes}, "; expected names") for classes in (
         5, [1, 2], ["a", None], {1: "a"}, {"a": 2, "b": 1}, {"a", "b"}, [], "", "a,a", ["a=b", "A"])),
     (FOUR, np.stack([FOUR, FOUR // 2 * 2, FOUR]), {}, "'prediction', image: an array of shape (3, 60, 90) is a volume"),
-    (FOUR, np.kron(FOUR, np.ones((3, 1, 1), int)), {}, "has images that the reference has not"),
+    (FOUR, np.kron(FOUR, np.ones((3, 1, 1), int)), {}, "has images that the reference lacks"),
     (FOUR, np.stack([FOUR, FOUR * (FOUR > 1)]), {}, "labels of two kinds in two channels, as InstanSeg's and Mesmer's"),
     (FOUR, MASKS * 0.7, {}, "labels of shape (3, 60, 90) are not all whole numbers; of probabilities"),
     (FOUR, [*(MASKS * 0.7)], {}, "; masks of single nuclei are arrays of True and False"),

@@ -360,7 +360,7 @@ OF_THREADS: dict[str, float | str] = {
     "labelstudio": "a JSON export of Label Studio, which is not read; export as COCO",
     "darwin": "an export of V7 Darwin, which is not read; export as COCO",
     **dict.fromkeys(("napari_points", "cellprofiler"), 0.8),
-    "qupath_table": "measurements of QuPath in um, not read; export GeoJSON",
+    "qupath_table": "measurements of QuPath in µm, not read; export GeoJSON",
 }
 
 
@@ -755,7 +755,7 @@ LAYOUTS: dict[str, list[tuple]] = {
              "a table of scikit-image with more than two axes"),
             ("csv", "index,shape-type,vertex-index,axis-0,axis-1\n0,polygon,0,5,5\n", "shapes of napari"),
             ("csv", "ID,TRACK_ID,POSITION_X,POSITION_Y\n1,1,9.5,9.5\n", "spots of TrackMate"),
-            ("csv", "Image,Centroid X µm,Centroid Y µm\na.tif,1,1\n", "measurements of QuPath in um"),
+            ("csv", "Image,Centroid X µm,Centroid Y µm\na.tif,1,1\n", "measurements of QuPath in µm"),
             ("csv", "ImageNumber,ObjectNumber,Area\n1,1,100\n", "a table of CellProfiler without coordinates"),
             ("csv", "image,xmin,ymin,xmax,ymax\na,5,5,15,15\n", "a table of boxes without outlines"),
             ("csv", "labelimage_oid,Predicted Class\n1,N\n", "a table of ilastik without coordinates"),
@@ -1373,7 +1373,7 @@ def test_um_are_asked_about_with_the_call_that_makes_px(scale: float, capsys) ->
     shapes = [polygon([[x * scale, y * scale] for x, y in box(P, own)]) for own in (1, 2)]
     lay_out(pred({"a.geojson": collection(*(of_qupath("annotation", shape) for shape in shapes))}))
     told = " ".join(printed(capsys).split())
-    assert f"are these um? If so, multiply them by {1 / scale:g}. This converts a file: " in told
+    assert f"are these µm? If so, multiply them by {1 / scale:g}. This converts a file: " in told
     run_call(re.search(f"This converts a file: .* scale={1 / scale:g}", told)[0], "pred/b.geojson")
     assert compared(capsys)[0] == 0.8
 

@@ -588,7 +588,7 @@ def test_an_image_that_the_memory_does_not_hold_is_told_with_its_size(tmp_path, 
     monkeypatch.setattr(rasterise, "label_pages", no_memory)
     monkeypatch.setattr("evaluation.folders.convert.write_label_tiff", no_memory)
     assert run(["rasterise", "--challenge", str(challenge), "--output", str(tmp_path / "out")]) == 2
-    assert "[too-large] case 'c1': a label map of 20 x 30 px, which does not fit" in capsys.readouterr().err
+    assert "[too-large] case 'c1': a label image of 20 x 30 px, which does not fit" in capsys.readouterr().err
     arguments = ["--challenge", str(challenge), str(submission), str(tmp_path / "out"), "--to", "label_tiff"]
     assert run(["convert", *arguments]) == 1
     assert "case 'c3': an image of 20 x 30 px, which does not fit into memory" in capsys.readouterr().err

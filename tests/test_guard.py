@@ -117,7 +117,7 @@ def test_a_file_is_not_to_blame_for_what_the_one_before_it_did():
 
 def test_a_decoder_that_computes_for_ever_is_stopped():
     assert refusal("compute_forever", bounds=Bounds(1 << 28, 1)).startswith(
-        "[too-slow] 'a.png': more than 1 s to be decoded; expected a file that is read in less."
+        "[too-slow] 'a.png': more than 1 s to decode; expected a file that decodes faster."
     )
     process()
 
@@ -131,7 +131,7 @@ def test_a_decoder_that_waits_for_ever_is_stopped(monkeypatch):
 
 def test_a_decoder_that_fills_its_memory_is_a_finding():
     room = 2 * (guard.LIBRARY_BYTES + BOUNDS.memory_bytes)
-    assert refusal("take_memory", room).startswith("[too-large] 'a.png': more than 256 MiB of memory to be decoded;")
+    assert refusal("take_memory", room).startswith("[too-large] 'a.png': more than 256 MiB of memory to decode;")
     assert ask("take_memory", BOUNDS.memory_bytes) == [BOUNDS.memory_bytes]
 
 
@@ -150,7 +150,7 @@ def test_a_decoder_that_is_killed_from_outside_is_no_fault_of_the_file():
 def test_a_decoder_that_is_killed_twice_is_a_finding_about_its_file():
     assert refusal("crash", int(signal.SIGKILL)).startswith(
         "[too-large] 'a.png': decoding was stopped twice, the second time running alone (probably out of memory); "
-        "expected a file that is read with less."
+        "expected a file that needs less."
     )
     process()
 
@@ -430,7 +430,7 @@ def test_after_some_files_that_are_too_slow_nothing_more_is_decoded(tmp_path, mo
             rest = [str(finding) for finding in findings if finding.where == "submission"]
             files = f"{most} file{'s' * (most > 1)}"
             line = f"[too-slow] submission: after {files} that took too long, {3 - most} of 3 cases not looked at"
-            assert rest == ([f"{line}; expected files that are read in time."] if most < 3 else [])
+            assert rest == ([f"{line}; expected files that decode in time."] if most < 3 else [])
 
 
 @pytest.mark.parametrize(("kind", "workers"), [("label_image class map tif", 2), ("aperio_xml", 1)])
@@ -446,8 +446,8 @@ def test_the_files_of_a_submission_share_a_budget_of_processor_time(tmp_path, mo
         score_submission(challenge, submission, workers=workers)
     for findings in (checked, rejected.value.findings):
         (line,) = map(str, findings)
-        assert line.startswith("[too-slow] submission: more than 1e-09 s of processor time to be decoded, all files ")
-        assert re.search(r"together, [12] of 3 cases not looked at; expected files that are read in less\.", line)
+        assert line.startswith("[too-slow] submission: more than 1e-09 s of processor time to decode, all files ")
+        assert re.search(r"together, [12] of 3 cases not looked at; expected files that decode faster\.", line)
 
 
 def test_the_processor_time_of_a_decoder_is_measured_from_outside():
@@ -474,7 +474,7 @@ def test_each_decoder_that_a_file_breaks_counts_at_least_a_second():
 def test_the_limit_of_memory_that_is_named_is_the_lowest_one(monkeypatch):
     monkeypatch.setattr("evaluation.files.system.memory_limit", lambda: 200 << 20)
     room = 2 * (guard.LIBRARY_BYTES + BOUNDS.memory_bytes)
-    assert refusal("take_memory", room).startswith("[too-large] 'a.png': more than 200 MiB of memory to be decoded;")
+    assert refusal("take_memory", room).startswith("[too-large] 'a.png': more than 200 MiB of memory to decode;")
 
 
 NO_PROCESS = """

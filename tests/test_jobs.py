@@ -417,7 +417,7 @@ def test_link_among_the_outputs_that_leads_out_is_refused(tmp_path: Path) -> Non
     (tmp_path / "reference.json").write_text("{}")
     write(tmp_path / "s", [make_job()], "job-1/output/other.json")
     (tmp_path / "s/job-1/output/nuclei.json").symlink_to("../../../reference.json")
-    with pytest.raises(SubmissionRejected, match="leads out of the submission"):
+    with pytest.raises(SubmissionRejected, match="a link to a file outside the submission"):
         find(tmp_path / "s", make_challenge())
 
 

@@ -447,4 +447,4 @@ def test_one_pair_differs_and_no_box_is_told_where_none_is_drawn() -> None:
     )
     assert "1 of 3 pairs of teams differs significantly" in part(five, "difference-1").description
     leads = [next(of for of in page.sections if of.anchor == "values").lead for page in (five, four)]
-    assert leads == ["A point is a patient; the box is the middle half of them.", "A point is a patient."]
+    assert leads == ["A point is a patient; boxes show the middle 50%.", "A point is a patient."]

@@ -304,7 +304,7 @@ def test_every_common_rule_has_words_of_its_own():
         assert limit is None or f"{limit:g}" in own
     by_confidence = {"name": "a", "class_aware": True, "ties": "first_pixel", "rule": "confidence_first"}
     told = [rule_from({**by_confidence, **limit}).short for limit in ({"radius_um": 2.5}, {"threshold": 0.5})]
-    assert told == ["centroids within 2.5 um, highest confidence first", "IoU ≥ 0.5, highest confidence first"]
+    assert told == ["centroids within 2.5 µm, highest confidence first", "IoU ≥ 0.5, highest confidence first"]
 
 
 # --- medians ----------------------------------------------------------------------------------------------------------

@@ -124,11 +124,11 @@ def test_a_link_out_of_the_submission_is_refused(tmp_path: Path, when: str) -> N
     (tmp_path / "s/1.mat").symlink_to("../s2/reference.mat")
     (tmp_path / "s/folder").symlink_to("../s2")
     if when == "after it":
-        with pytest.raises(InputFault, match=r"\[unsafe-path\] '1.mat': a link that leads out"):
+        with pytest.raises(InputFault, match=r"\[unsafe-path\] '1.mat': a link to a file outside"):
             files.open("1.mat")
     else:
         names = ("1.mat", "folder")
-        lines = [f"[unsafe-path] '{name}': a link that leads out of the submission; {UNSAFE}" for name in names]
+        lines = [f"[unsafe-path] '{name}': a link to a file outside the submission; {UNSAFE}" for name in names]
         assert sorted(rejected(tmp_path / "s")) == lines
 
 
@@ -493,7 +493,7 @@ REJECTED = [  # how the ZIP is made, how the first line begins, and what stands 
     (twice, "[duplicate-file] '1.mat': twice in the ZIP file; expected every file once. Pack the ZIP again.", ""),
     *((in_folder(lambda folder, name=name, target=target: (folder / name).symlink_to(target), "a/1.mat"),
        f"{UNSAFE_NAME} '{name}': {what}; {UNSAFE}", "") for name, target, what in (
-        ("nowhere", "absent", "a link that leads nowhere"), ("loop", "loop", "a link that leads nowhere"),
+        ("nowhere", "absent", "a link to a missing file"), ("loop", "loop", "a link to a missing file"),
         ("a/up", "..", "a link to a folder"))),
     (in_folder(lambda folder: os.mkfifo(folder / "pipe.mat")),
      f"{UNSAFE_NAME} 'pipe.mat': not a file or folder; {UNSAFE}", ""),

@@ -211,7 +211,7 @@ def audit_scores_in_file(
 ) -> Audit:
     """Audit the teams of a CSV file, which is read and ranked as the command ``rank`` does.
 
-    Varied are the method, the rule for missing values if any are missing, whether cases or groups count the same, the
+    Varied: the method, the rule for missing values if any are missing, whether cases or groups count the same, the
     weights of columns, and the patients. Raises WrongUsage and ChallengeBroken.
     """
     challenge, rules = rules_of_scores(challenge_folder, scores, columns, parse_settings(settings))
@@ -489,8 +489,7 @@ def audit_challenge(
 
 
 def _coded_references(folder: Path, plan: _AuditPlan, workers: int | None) -> list[team_scores.TeamScores]:
-    """Score the reference itself, drawn as the colour maps of a submission, in each run: the best that they can
-    contain.
+    """Score the reference itself, drawn as colour maps of a submission, in each run: the limit of the format.
 
     Table 1 of "lessons from MoNuSAC 2020" has it as "ground truth".
     """

@@ -167,7 +167,7 @@ def with_pairs(
 
     objects  the objects.csv of each team
 
-    As it was for more than ``PAIRS_UP_TO`` teams, and for challenges in which nothing is matched.
+    Returned unchanged for more than ``PAIRS_UP_TO`` teams, and for challenges in which nothing is matched.
     """
     order = [team.name for team in board.teams]
     if not challenge.matching.rules or len(order) > document.PAIRS_UP_TO:
@@ -428,7 +428,7 @@ def _placed_teams(
 def _board_columns(
     placed: ScoreTable, rules: RankingRules, tests: ComparedTeams | None, first: int, *, few: bool
 ) -> tuple[document.BoardColumn, ...]:
-    """Describe each column, its test, and the differences of the teams, of many teams those from the ``first``."""
+    """Describe each column, its test, and the differences of the teams, of many teams only from the ``first``."""
     common = ranked_table.common_values(placed)
     return tuple(
         document.board_column(
@@ -454,9 +454,9 @@ def _shown_row(team: TeamScores, paths: Sequence[str], *, by_unit: bool) -> docu
 def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Result:
     """Rank a result among the results in ``leaderboard/`` of the challenge; without results it gets no ranks.
 
-    team  that the submission is of: its stored result, the file of that name, is no rival. "": unknown
+    team  that the submission is of: its stored result, the file of that name, is excluded. "": unknown
 
-    Ranked are results with the same hash of the challenge; a warning names the rest, and files that are no result.
+    Results with the same hash of the challenge are ranked; a warning names the rest, and files that are no result.
     ``position`` is the rank by the method of [ranking], ``sum_of_ranks`` the weighted sum of the ranks in its columns,
     ``submissions`` the number of ranked results, including this result. Names of teams are not stored.
     """

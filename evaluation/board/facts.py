@@ -77,7 +77,7 @@ def p_text(value: float | None) -> str:
 
 
 def are_too_few(document: Document) -> bool:
-    """Return whether the units are too few for the declared test, so that nothing of samples is shown either."""
+    """Return whether the units are too few for the declared test, so that no results of samples are shown either."""
     tested = [column["significance"] for column in document["columns"] if column["significance"]]
     return bool(tested) and max(column["units"] for column in tested) < tested[0]["least_units"]
 
@@ -129,7 +129,7 @@ def _test(document: Document) -> Iterator[_Fact]:
         end = ", significant" if other in tested[first]["better_than"] else ""
         level = document["ranking"]["significance_level"]
         if not end and p_value is not None and p_value <= level:
-            end = f", in favour of {quote(other, 40)}"
+            end = f" (the values favour {quote(other, 40)}, so no claim)"
         parts.append(f"{p_text(p_value)} against {quote(other, 40)}{end}")
     yield _Fact(what, "; ".join(parts), f"{_test_in_words(document)}; {most:,} {kind}")
 
@@ -181,7 +181,9 @@ def _column(document: Document, title: str, column: Document, index: int, first:
     ranking, by = document["ranking"], ""
     if ranking["aggregate"] == "median" and ranking["method"] in ("aggregate_then_rank", "rank_then_aggregate"):
         by = "; ranked by the median"
-    yield _Fact(title, value, f"mean difference over {counted(pair['units'], kind[:-1], kind)}; ahead in {wins}{by}")
+    both = " that both have" * (pair["units"] < document["units"]["number"])
+    over = f"mean difference over {counted(pair['units'], kind[:-1], kind)}{both}"
+    yield _Fact(title, value, f"{over}; ahead in {wins}{by}")
 
 
 def _signed(value: float) -> str:

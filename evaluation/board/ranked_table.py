@@ -220,7 +220,7 @@ def places_by_methods(
 def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
     """Rank the teams by the values of each unit alone, float64 (T, G).
 
-    In a unit there is one value in a column, so that methods that go by many units are the mean of ranks there.
+    A unit has one value per column, so methods over several units become the mean of ranks.
     """
     assert table.by_unit is not None
     rank = _position_ranker(table, rules, table.higher_is_better, rules.method)

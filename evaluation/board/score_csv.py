@@ -173,7 +173,7 @@ def table_of_rows(
              A column that ends otherwise is the mean over ``unit``
     unit     the unit of comparisons and samples
     missing  treatment of teams without values of cases: ``settle_gaps``. No row is the same as an empty cell
-    mean     then all columns are means over these, however their paths end
+    mean if given, all columns are means over these units, whatever the ends of their paths
     draw     number of samples and seed: then columns that are no means over the units are computed in samples, too
     """
     higher = np.array([column.direction == "descending" for column in columns], np.bool_)
@@ -303,9 +303,9 @@ def _in_rows(rows: Int64, make: Callable[[int], Finding]) -> list[Finding]:
 def _long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
     """Turn a table into one with a row for each value; return where its four columns are, and a warning if it was wide.
 
-    A table is wide if it lacks the column of values, and the column of teams, cases or metrics. Then the other columns
-    with numbers are these, or teams if the table has only cases. Values without a metric get the name of their column.
-    Raises InputFault ("missing-column").
+    A table is wide if it lacks the column of values, and the column of teams, cases or metrics. Then each other
+    column with numbers is one of these (a team if the table has only cases). Values without a metric get the name of
+    their column. Raises InputFault ("missing-column").
     """
     columns = {name: column for name, names in COLUMN_NAMES.items() if (column := table.find(names)) is not None}
     lacking = [name for name in COLUMN_NAMES if name not in columns]
@@ -396,7 +396,7 @@ def _read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
 def _beyond_worst(
     table: Table, column: int, columns: Sequence[RankingColumn], column_of_row: Int64, value: Float64
 ) -> list[Finding]:
-    """Find values below the worst that their metric can have: a missing one would be better."""
+    """Find scores worse than the worst possible value of their metric."""
     worst = worst_by_name(ranking_column.path for ranking_column in columns)
     ends = np.array([worst.get(ranking_column.path, -np.inf) for ranking_column in columns])
 

@@ -189,7 +189,7 @@ def _changed_references(instances: Instances) -> Iterator[tuple[Instances, Insta
 def _compare_with_itself(before: Instances, after: Instances, border: BorderRule) -> Float64:
     """Measure each nucleus against its changed copy, float64 (N, M), in the order of MEASURES.
 
-    One that is gone shares nothing: IoU, Dice and surface Dice are 0, distances are undefined (NaN).
+    A nucleus without a pixel left shares nothing: IoU, Dice and surface Dice are 0, distances are undefined (NaN).
     """
     index = np.searchsorted(before.source_id, after.source_id)
     intersection = runs.shared_px(before, after, index)
@@ -387,7 +387,7 @@ class _Adviser:
     """
 
     def __init__(self, strata: Sequence[_Stratum], rules: Sequence[AnyMatchingRule], own: int, single: int) -> None:
-        """``own``: the first so many rules belong to the challenge; ``single``: nuclei of a single pixel."""
+        """``own``: how many of the first rules belong to the challenge; ``single``: nuclei of a single pixel."""
         self.everything, *others = strata
         self.own, self.others, self.single = rules[0] if own else None, rules[1 if own else 0 :], single
         self.classes = [stratum for stratum in others if stratum.size_px is None and stratum.nuclei]
@@ -487,7 +487,7 @@ class _Adviser:
             which = f" ({self.single:,} of them a single pixel)" * (self.single > 0)
             nuclei = counted(self.everything.nuclei, "nucleus", "nuclei")
             text = f"Eroding by a pixel removes {eroded.vanished:,} of {nuclei}{which}"
-            hint = "look whether they are slips; instances.csv of 'evaluation rasterise' has all areas"
+            hint = "check whether they are annotation errors; instances.csv of 'evaluation rasterise' lists all areas"
             yield _Advice(f"{text}: {hint}.", True)
 
     def on_rare_classes(self) -> Iterator[_Advice]:
@@ -499,7 +499,7 @@ class _Adviser:
 
 
 def _advised_tolerance(stratum: _Stratum) -> int | None:
-    """Choose the tolerance of surface Dice, px: the narrowest that forgives one, up to an eighth of the diameter."""
+    """Choose the tolerance of surface Dice, px: the smallest that forgives a pixel, up to an eighth of the diameter."""
     for tolerance in TOLERANCES_PX:
         lowest = [effect.measures[f"surface_dice_{tolerance}px"].low for effect in stratum.of_changes(ONE_PIXEL)]
         if tolerance <= WIDEST * stratum.diameter_px.median and min(lowest) >= FORGIVEN:

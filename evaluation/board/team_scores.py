@@ -124,7 +124,7 @@ class PlannedColumn:
     aggregation: str
 
     def is_by_case(self, challenge: Challenge) -> bool:
-        """Return whether it is a mean over cases, not over groups."""
+        """Return whether the column is a mean over cases, not over groups."""
         of_cases = self.aggregation in OF_STRATA and challenge.aggregation.unit == "case"
         return of_cases or self.aggregation == "case_mean"
 
@@ -443,7 +443,7 @@ def are_empty(counts: Mapping[str, Any]) -> bool:
 def _bare_table(cases: Sequence[Case], details: Mapping[str, Any] | None = None, rule: str = "") -> CaseTable:
     """Create a table of cases with only the inputs of penalties.
 
-    That are the sizes of images and, from details.json, which cases are missing or empty under a matching rule.
+    These are the sizes of images and, from details.json, which cases are missing or empty under a matching rule.
     """
     entries = [details["cases"][case.name] for case in cases] if details else []
     missing = [not entry["submitted"] for entry in entries]

@@ -90,7 +90,7 @@ def read_challenge_text(path: Path) -> str:
 def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
     """The document with its preset merged in; tables are merged key by key, everything else is replaced.
 
-    Keys of the preset that cannot apply are omitted: format keys if a side has another format, overlap keys if the
+    Keys of the preset that cannot apply are omitted: format keys if a side has a different format, overlap keys if the
     reference has points or numbers, and costs of false negatives without a family that uses them.
     """
     if "preset" not in document:
@@ -142,7 +142,7 @@ def with_overlap_rule(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def overlaps_of(side: object) -> Overlaps | None:
-    """Which nuclei of a side may share pixels, according to its table."""
+    """Return which nuclei of a side may share pixels, according to its table."""
     format = FORMATS.get(str(side.get("format"))) if isinstance(side, dict) else None
     if format is None or not isinstance(side, dict):
         return None
@@ -310,7 +310,7 @@ COLUMNS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "group": (_name_if_safe, NAME),
     "height": (_length_of_side, SIDE_WORDS),
     "width": (_length_of_side, SIDE_WORDS),
-    "spacing_um": (_positive_number, "the size of a pixel in um, 0.000001 to 1,000,000"),
+    "spacing_um": (_positive_number, "the pixel size in µm, 0.000001 to 1,000,000"),
     "index": (_case_index, INDEX),
     "offset_x": (_finite_number, OFFSET),
     "offset_y": (_finite_number, OFFSET),

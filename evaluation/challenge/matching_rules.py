@@ -173,7 +173,7 @@ class RadiusRule(MatchingRule):
 
     @property
     def limit(self) -> str:
-        return f"{self.radius_um:g} um" if self.radius_px is None else f"{self.radius_px:g} px"
+        return f"{self.radius_um:g} µm" if self.radius_px is None else f"{self.radius_px:g} px"
 
     def arguments(self, sides: Sides) -> dict[str, Any]:
         return {**super().arguments(sides), "radius_px": self.radius_in_px(sides.case)}

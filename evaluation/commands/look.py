@@ -79,7 +79,7 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
 
 
 @click.command()
-@options.page_option("compare", "Write {}.html as well, a page with all predictions.")
+@options.page_option("compare", "Also write {}.html, a page with all predictions.")
 @options.output_option("Folder for images.csv, metrics.json, details.json and objects.csv.")
 @options.path_option("--save-challenge", "Save the challenge in this new folder.")
 @click.option(
@@ -211,7 +211,7 @@ def compare(
 @click.option("--set", "keys", multiple=True, metavar="KEY=VALUE", help="A key of the format, such as units=mm.")
 @click.option("--classes", help="Class names in order, with commas. [default: from the file]")
 @click.option("--size", metavar="HEIGHTxWIDTH", help="Image size in px, if the file does not contain it.")
-@click.option("--spacing", "spacing_um", type=float, help="Size of a pixel in um, for files in mm or um.")
+@click.option("--spacing", "spacing_um", type=float, help="Pixel size in µm, for files in mm or µm.")
 @options.challenge_option("Take all rules from here; SOURCE is a submission, or 'reference'.")
 @click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",
               help="Origin of integer coordinates in the output.", show_default=True)  # fmt: skip
@@ -269,7 +269,7 @@ def convert(
 )
 @options.path_option("--output", "HTML file to write. [default: a summary on the terminal]")
 @options.challenge_option("Challenge folder, for pictures, costs of errors and [publish].")
-@options.path_option("--submission", "Folder or ZIP of the submission that was scored, for the same.")
+@options.path_option("--submission", "Folder or ZIP of the scored submission, for pictures and costs of errors.")
 @options.path_option("--images", "Folder with the images of the cases. [default: images/]")
 @options.path_option("--overlays", "Folder for overlays of all cases: GeoJSON for QuPath, label images for napari.")
 @click.option("--public", is_flag=True, help="Only publishable content, without single cases and patients; "
@@ -329,7 +329,7 @@ SUBMITTED = (
 )
 @options.path_option("--results", "Results of a submission (with --case and --at), or a leaderboard (with --team).")
 @click.option("--case", metavar="NAME", help="Case of the nucleus.")
-@click.option("--at", metavar="ROW,COLUMN|ID", help="Nucleus to explain: why is it not matched?")
+@click.option("--at", metavar="ROW,COLUMN|ID", help="Position (px) or id of the nucleus to explain.")
 @click.option("--team", metavar="NAME", help="Team to explain: columns in which other teams are better.")
 def explain(word: str | None, preset: str | None, schema: str | None, results: Path | None, **of: str | None) -> None:
     """Explain the CODE in the square brackets of a message, or the metric at a PATH of metrics.json.
@@ -447,7 +447,7 @@ def _schema_text(file: str) -> str:
 
 @click.command()
 @options.output_option("Folder for the challenge and its results.")
-@options.page_option("leaderboard", "Write pages as well; {}.html leads to all of them.")
+@options.page_option("leaderboard", "Also write pages; {}.html links to all of them.")
 @options.Workers
 def demo(output: Path | None, report: bool, workers: int | None) -> None:
     """Create a challenge with three teams, score them, and see why one number is not enough."""

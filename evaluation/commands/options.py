@@ -75,7 +75,7 @@ Workers = click.option(
 Before = path_option("--before", "Older leaderboard (folder or leaderboard.json) to compare with.")
 
 
-def page_option(name: str, help: str = "Write {}.html as well, to be opened in a browser.") -> Decorator:
+def page_option(name: str, help: str = "Also write {}.html, a page to open in a browser.") -> Decorator:
     """The option ``--report``. Raises WrongUsage, before anything is scored, if no page can be drawn."""
 
     def checked(_: click.Context, __: click.Parameter, wanted: bool) -> bool:

@@ -48,7 +48,7 @@ def init(preset: str, name: str | None, submission: Path | None, refresh: bool, 
 
 @click.command()
 @options.ReferenceFolder
-@options.output_option("Folder for label maps and the report.", required=True)
+@options.output_option("Folder for label images and the report.", required=True)
 @options.Workers
 def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     """Turn the reference into label images, and report overlapping, vanished and broken outlines."""
@@ -123,7 +123,7 @@ def kit(challenge: Path, output: Path, source: str) -> None:
 @click.command()
 @options.RulesFolder
 @click.option("--json", "as_json", is_flag=True, help="Print all settings as JSON.")
-@options.output_option("Folder for message, settings, schemas, list of the archive and pack-context.json.")
+@options.output_option("Folder for the message, settings, schemas, archive items and pack-context.json.")
 def phase(challenge: Path, as_json: bool, output: Path | None) -> None:
     """Print the settings for the platform: a message to its support, settings, schemas and names of archive items."""
     from evaluation.board.rules import gameable_ranking, load_ranked

@@ -76,7 +76,7 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
 @options.challenge_option("Folder with challenge.toml, cases.csv and the reference.")
 @options.path_option("--submission", "Folder or ZIP of the submission. [default: /input]")
 @options.output_option("Folder for metrics.json and details. [default: /output]")
-@options.page_option("report", "Write {}.html as well, a page to look at; it shows the reference.")
+@options.page_option("report", "Also write {}.html, a page that shows the reference.")
 @click.option(
     "--team", help="Team of the submission; its stored result is excluded from the ranking. [default: unknown]"
 )
@@ -174,14 +174,16 @@ def _show_summary(challenge: Path, submission: Path, result: Result) -> None:
 
 
 _Store = options.path_option(
-    "--store", "Folder that gets the metrics.json of each ranked team, for the next phase.", check=options.output_folder
+    "--store",
+    "Folder for a copy of the metrics.json of each ranked team, for the next phase.",
+    check=options.output_folder,
 )
 
 
 @click.command()
 @options.ReferenceFolder
 @options.path_option("--submissions", "Folder with a folder, ZIP or CSV for each team.", required=True)
-@options.output_option("Folder for the leaderboard, and results that are kept.", required=True)
+@options.output_option("Folder for the leaderboard and cached results.", required=True)
 @_Store
 @options.Before
 @options.page_option("leaderboard")
@@ -249,8 +251,8 @@ def rank(
 ) -> None:
     """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores.
 
-    The platform's export is the CSV of its leaderboard page, or the JSON of its API: of each user the newest published
-    evaluation of these rules counts. --store keeps the ranked results for the folder leaderboard/ of the challenge.
+    The platform's export is the CSV of its leaderboard page, or the JSON of its API: the newest published evaluation
+    of each user under these rules counts. --store keeps the ranked results for the folder leaderboard/ of a challenge.
     """
     from evaluation.board.board import rank_given, store_results
     from evaluation.board.exported import unpack_export
@@ -278,9 +280,9 @@ def rank(
 @click.command()
 @options.challenge_option("Folder with challenge.toml, cases.csv, reference.")
 @options.path_option("--submissions", "Folder with a folder, ZIP or CSV for each team.")
-@options.path_option("--scores", "Instead: a CSV of scores, with the options of rank.")
+@options.path_option("--scores", "CSV of scores instead of submissions, with the options of rank.")
 @options.ScoreColumns
-@options.output_option("Folder for the audit, and scores that are kept.", required=True)
+@options.output_option("Folder for the audit and cached scores.", required=True)
 @options.page_option("audit")
 @options.Work
 def audit(
@@ -340,7 +342,7 @@ def _show_audit(audit: Audit, output: Path, *, report: bool) -> None:
 
 @click.command()
 @options.RulesFolder
-@options.path_option("--results", "What 'leaderboard' wrote.", required=True)
+@options.path_option("--results", "Folder that 'leaderboard' wrote.", required=True)
 @options.path_option("--output", "The ZIP to write.", required=True)
 @click.option("--creator", "creators", multiple=True, required=True, help="Creator, 'Family name, Given name'.")
 @click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="Day of publication. [default: today]")
@@ -364,7 +366,7 @@ def archive(challenge: Path, results: Path, output: Path, date: datetime | None,
 
 @click.command()
 @click.argument("archive", type=options.FolderPath)
-@options.path_option("--submissions", "Score these again; needs an archive with the reference.")
+@options.path_option("--submissions", "Submissions to score again; needs an archive with the reference.")
 @options.Workers
 def verify(archive: Path, submissions: Path | None, workers: int | None) -> None:
     """Recompute an ARCHIVE as far as it permits: checksums, metadata, rules, the ranking, the scores of teams.

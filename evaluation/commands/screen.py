@@ -203,7 +203,7 @@ class SubmissionsProgress:
         self.last = self.clock()
 
     def words(self) -> str:
-        """How many were scored, kept and not ranked; how fast, and how long it will take.
+        """Return how many were scored, kept and not ranked; how fast, and how long it will take.
 
         Stored results take nearly no time, so they do not count for the speed.
         """
@@ -238,8 +238,8 @@ def _duration(seconds: float) -> str:
 
 @contextmanager
 def scoring(cluster: str | None, log: Path | None, workers: int | None) -> Iterator[dict[str, Any]]:
-    """Yield executor, workers and progress for scoring submissions, according to the options; end with a line about
-    all."""
+    """Yield executor, workers and progress for scoring submissions, according to the options; end with a summary
+    line."""
     from evaluation.scoring.executors import connect
 
     with ExitStack() as stack:

@@ -112,7 +112,7 @@ def _exit_code_of(child: int) -> int:
 
 
 def out_of_memory() -> str:
-    """The last line where memory ended. Whichever process the kernel kills then, the line is the same."""
+    """Return the last line of a run without memory left: the same line, whichever process the kernel kills."""
     limit = memory_limit()
     words = "" if limit is None else f" (the limit is {limit / 1e6:,.0f} MB)"
     return f"The evaluation ran out of memory, or was stopped from outside{words}; this is not about the submission."

@@ -208,12 +208,12 @@ _SHORT_NAME = 40  # characters
 
 
 def for_each(items: Sequence[T], finding: Callable[[T], Finding]) -> list[Finding]:
-    """A finding for each of the first items; the last of them also means the rest."""
+    """A finding for each of the first items; the last finding also counts the rest."""
     return with_rest([finding(item) for item in items[:FAULTS_NAMED]], len(items))
 
 
 def first_named_of(findings: Sequence[Finding]) -> list[Finding]:
-    """The first findings; the last of them also means the rest."""
+    """The first findings; the last finding also counts the rest."""
     return with_rest(list(findings[:FAULTS_NAMED]), sum(finding.count for finding in findings))
 
 
@@ -231,7 +231,7 @@ FILE = Path(__file__).with_name("findings.toml")
 
 @cache
 def texts() -> dict[str, str]:
-    """The tables of each code, as they are written."""
+    """Return the tables of findings.toml by code."""
     parts = re.split(r"^(?=\[[a-z0-9-]+\]$)", FILE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {part[1 : part.index("]")]: part for part in parts[1:]}
 
@@ -261,7 +261,7 @@ def wording_of(code: str, wording: str) -> tuple[str, str, str]:
 
 
 def _on_one_line(text: str) -> str:
-    """A text that may be in several lines of the file."""
+    """Return a text of findings.toml without its line breaks."""
     return " ".join(text.split())
 
 
@@ -339,7 +339,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """A share in percent; only a true one is "100%", and only a true zero "0%".
+    """A share in percent; only exactly 1 is "100%", and only exactly 0 is "0%".
 
     >>> percent(1.0), percent(0.9995), percent(0.99), percent(0.25), percent(0.004), percent(0.0), percent(None)
     ('100%', '> 99%', '99%', '25%', '< 1%', '0%', '–')

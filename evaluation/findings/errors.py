@@ -40,7 +40,7 @@ class InputFault(EvaluationError):
 
 
 def refused(code: str, *where: str, **words: Any) -> InputFault:
-    """The error of a file with one thing wrong with it, in the words of ``fault``."""
+    """Create the error for a single fault of a file, in the words of ``fault``."""
     return InputFault(fault(code, *where, **words))
 
 
@@ -203,7 +203,7 @@ class _Redactor:
         return "…".join(parts)
 
     def without_beginning(self, text: str, names: Sequence[str] | None = None) -> str:
-        """The text without what, at its end, may be the beginning of a name; the longest such end."""
+        """The text without its longest end that may be the beginning of a name."""
         names = self.forwards if names is None else names
         for position in range(max(0, len(text) - self.lengths[0]), len(text) - LEAST_PART + 1):
             part = text[position:]

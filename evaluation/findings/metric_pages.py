@@ -31,7 +31,7 @@ PIXEL_WISE = ("overlap.dice1", "partition.adapted_rand", "partition.variation_of
 SIDES = ("both sides empty", "prediction empty", "reference empty", "nothing matched")
 HOW_DRAWN = (
     "Reference on the left, prediction on the right; every letter is a nucleus, lower case lymphocytes, capitals tumor "
-    "cells. Pairs match above an IoU of 1/2; thresholds are 0.5 and 0.75, the tolerance is 1 px, a pixel 0.5 um, the "
+    "cells. Pairs match above an IoU of 1/2; thresholds are 0.5 and 0.75, the tolerance is 1 px, a pixel 0.5 µm, the "
     "image border is outside of every nucleus, distances are capped at 4 px, FROC is read at 1/4 and 1 false positive "
     "per image."
 )
@@ -205,7 +205,7 @@ def _summaries(pages: Sequence[str], width: int = 0) -> list[str]:
 
 
 def word_text(word: str) -> str:
-    """The meaning of a word of the field, in any case: a family, metrics, or readings; empty if unknown.
+    """Explain a word of the field, in upper or lower case: a family, a metric, or several meanings; empty if unknown.
 
     A word for one metric gives its page; for several metrics a line per metric, and its meanings in papers.
     """

@@ -246,7 +246,7 @@ def _check_images(
         expected = "two images, two lists, or two tables with the same names; several models are a table by name"
         if isinstance(argument, list):
             expected += "; masks of single nuclei are arrays of True and False"
-        raise ValueError(f"{model!r} has images that the reference has not: {strange[:3]}; expected {expected}")
+        raise ValueError(f"{model!r} has images that the reference lacks: {strange[:3]}; expected {expected}")
     if not may_differ and len(images) != len(read):
         raise ValueError(
             f"{counted(len(images), 'image')} in the reference, {len(read)} in {model!r}: give tables by name"

@@ -205,7 +205,7 @@ def _sizes_in(side: Source) -> set[tuple[int, int]]:
 
 
 def parties_of(reference: Source, models: Mapping[str, Source], planned: ClassPlan) -> list[Party]:
-    """The models by how each would be compared alone, so that models do not affect each other.
+    """Group the models by the rules under which each would be compared alone, so that models do not affect each other.
 
     The first party is ranked: outlines before points, and models with classes before models without.
     """
@@ -251,7 +251,7 @@ def _about_empty(result: Result) -> str:
 
 @contextmanager
 def _told_without_challenge() -> Iterator[None]:
-    """Return the faults of the words of somebody who has no challenge."""
+    """Return the faults in the words for somebody without a challenge."""
     try:
         yield
     except EvaluationError as error:
@@ -415,7 +415,7 @@ class Comparison:
 
     @cached_property
     def board(self) -> Board | None:
-        """The predictions ranked by the rules of the first party; None for one prediction."""
+        """The ranking under the rules of the first party (``parties_of``); None for one prediction."""
         challenge, results = self.challenge, self.results
         if len(results) - len(self.annotators) < 2 or challenge.ranking is None:
             return None

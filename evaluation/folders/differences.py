@@ -47,7 +47,7 @@ class ModelDifference:
     """A model next to the best one in a score, over the images or patients in which both have a value.
 
     difference  mean of the model minus the mean of the best
-    low, high   its 95% interval, of all pairs and scores together; None: too few units
+    low, high its 95% interval, simultaneous over all pairs and scores; None: too few units
     p_value     of flipped signs, corrected for all pairs and scores; None: too few units for the test
     ahead       number of the ``units`` in which the model is ahead; ties count half
     decided_by  the images that decide the sign of the difference, or ""
@@ -158,7 +158,7 @@ def _what_decides(result: Result, best: Result, path: str, model: str, *, higher
             return ""
         means = own[rest].mean(), other[rest].mean()
         is_ahead = means[0] > means[1] if higher else means[0] < means[1]
-        return f"it is ahead, {title} {means[0]:.3f} against {means[1]:.3f}" if is_ahead else ""
+        return f"{quote(model, 40)} is ahead, {title} {means[0]:.3f} against {means[1]:.3f}" if is_ahead else ""
 
     if empty.any() and (without := turned(empty)):
         images = f"{empty.sum():,} of {counted(int(known.sum()), 'image')} without a nucleus in {quote(model, 40)}"
@@ -193,8 +193,8 @@ def differences_table(differences: Sequence[ModelDifference], unit: str) -> Tabl
             ]
         )
     note = (
-        f"Difference: mean over {unit}, with its 95% interval, of all pairs and scores together. p: signs of whole "
-        f"{unit} flipped, corrected for all pairs and scores; from 6 on."
+        f"Difference: mean over {unit}, with a 95% interval that holds for all pairs and scores together. p: test that "
+        f"flips the signs of whole {unit}, corrected for all pairs and scores; it needs at least 6."
     )
     titles = ["score", "model", "best", "difference to the best", "p", f"{unit} ahead", "decided by"]
     return table_of(

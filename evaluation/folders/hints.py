@@ -54,7 +54,7 @@ class TriedImage:
     """An image: its reference, and its prediction as it was read, with the rules of its outlines.
 
     radius_px  within which centroids match; None: nuclei match by their IoU
-    own_yx     the size of the prediction if it is another
+    own_yx     the size of the prediction if it differs
     """
 
     name: str

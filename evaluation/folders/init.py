@@ -43,7 +43,7 @@ PLACES = ("files", "class_map", "class_table")
 TOLD = ("shape", "tool")  # keys that the content of a file decides
 PIXELS_LOOKED_AT, IMAGES_LOOKED_AT = 50_000_000, 300  # of all images together: more would take minutes
 EXTRA_COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
-    "spacing_um": "the size of a pixel in um",
+    "spacing_um": "the pixel size in µm",
     "index": "the index of the case, from 0, in arrays of all cases",
     "offset_x": "the left edge of the image in its slide, px",
     "offset_y": "the upper edge of the image in its slide, px",
@@ -85,7 +85,7 @@ def initialise_challenge(
     jobs_file = find_jobs_file(sample) if sample else None
     sample = None if jobs_file else sample
     cases = () if sample else find_cases(challenge, folder)
-    looked = _look_at(folder, sample, challenge, is_in_place=bool(cases))
+    looked, extents = _look_at(folder, sample, challenge, is_in_place=bool(cases))
     lines: list[str] = []
     findings: list[Finding] = []
     if looked is not None:
@@ -99,11 +99,8 @@ def initialise_challenge(
             lines += [f"Submission {looked.sample.words()}", *_notes_of(looked.sample)]
             lines += [*_foreign_classes(named, challenge)]
         findings = [*looked.reference.findings, *looked.plan.findings]
-    reaching: list[str] = []  # cases whose size is how far their outlines reach
-    if looked is not None and looked.reference.keys.get("units", "px") == "px":
-        extents = {name: of.extent_yx for name, of in looked.reference.cases.items() if of.extent_yx is not None}
-        reaching = [case.name for case in cases if case.size_yx is None and case.name in extents]
-        cases = tuple(replace(case, size_yx=case.size_yx or extents.get(case.name)) for case in cases)
+    reaching = [case.name for case in cases if case.size_yx is None and case.name in extents]
+    cases = tuple(replace(case, size_yx=case.size_yx or extents.get(case.name)) for case in cases)
     if jobs_file is not None:
         cases, told = _take_jobs(jobs_file, challenge, cases, document)
         challenge, lines = Challenge.build(resolve_preset(dict(document))), lines + told
@@ -146,7 +143,7 @@ def initialise_challenge(
 
 
 def _notes_of(side: Source) -> list[str]:
-    """Return what was assumed of the files of a side; options that ``compare`` alone has are no advice here."""
+    """Return the assumptions about the files of a side, without advice on options that only ``compare`` has."""
     return [note for note in side.notes if "--" not in note]
 
 
@@ -304,25 +301,30 @@ class _Looked:
         return {name: size for name, size in sizes.items() if size is not None}
 
 
-def _look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_place: bool) -> _Looked | None:
+def _look_at(
+    folder: Path, sample: Path | None, expected: Challenge, *, is_in_place: bool
+) -> tuple[_Looked | None, Mapping[str, Size]]:
     """Look at ``reference/`` of a folder, and at a sample of a submission; None if the rules of the preset suit both.
 
-    Raises WrongUsage if nothing there can be read.
+    Also returns how far the outlines of each case reach, px, by the name of the case. Raises WrongUsage if nothing
+    there can be read.
     """
     files = (folder / REFERENCE).rglob("*")
     if sample is None and not any(path.is_file() and not path.name.startswith(".") for path in files):
-        return None
+        return None, {}
     with tempfile.TemporaryDirectory(prefix="evaluation-init-") as workspace:
         try:
             reference = look(folder / REFERENCE, Path(tempfile.mkdtemp(dir=workspace)))
         except WrongUsage:
             if is_in_place:  # told when it is scored
-                return None
+                return None, {}
             raise
+        is_in_px = reference.keys.get("units", "px") == "px"
+        extents = {name: of.extent_yx for name, of in reference.cases.items() if is_in_px and of.extent_yx is not None}
         if is_in_place and not reference.has_pictures and _is_of(expected, reference):
-            return None
+            return None, extents
         looked = look(sample, Path(tempfile.mkdtemp(dir=workspace))) if sample else None
-        return _Looked(reference, looked, challenges.plan_classes(reference, {}, None))
+        return _Looked(reference, looked, challenges.plan_classes(reference, {}, None)), extents
 
 
 def _foreign_classes(named: Iterable[str], challenge: Challenge) -> list[str]:
@@ -347,7 +349,7 @@ def _has_form(challenge: Challenge, source: Source) -> bool:
     """Return whether the files of a reference have the format that a challenge expects, its shape, and its files of
     classes.
 
-    Of one class these are not needed.
+    Files of classes are not needed for a single class.
     """
     rules, file = challenge.reference, source.class_file
     is_one = len(source.classes) < 2

@@ -233,7 +233,7 @@ def plan_classes(
 def _why_one_class(model: str, known: Sequence[str], own: Sequence[str], *, has_place: bool) -> Finding | None:
     """Return why the nuclei of a model are taken as one class; nothing if the names are no classes.
 
-    has_place  it is ranked with the rest, because classes are not compared
+    has_place  the model is ranked with the others, because classes are not compared
     """
     if len(known) == 1 and NO_CLASSES.issuperset(name.casefold() for name in (*known, *own)):
         return None
@@ -431,7 +431,7 @@ def safe_name(name: str) -> str:
 
 
 def free_name(name: str, taken: set[str]) -> str:
-    """Return a name that no name before is equal to, in upper or lower case: files get it, also on Windows and macOS.
+    """Return a name for files that differs from all earlier names in more than case, as Windows and macOS need.
 
     taken   the names before, without case; the new one is added
 
@@ -870,7 +870,7 @@ def _with_joined_classes(side: Source, plan: ClassNames, workspace: Path, *, is_
 
 
 def _is_background_of(name: str, models: Collection[Source], reference: Source) -> bool:
-    """Return whether a label is the background of a model, and in the reference the id of a nucleus, or nothing."""
+    """Return whether a label is the background of a model; in the reference it is the id of a nucleus, or absent."""
     if not is_number(name) or int(name) < 0 or name in reference.classes or covers_half(reference, int(name)):
         return False
     return any(covers_half(side, int(name)) for side in models)
@@ -883,5 +883,5 @@ def covers_half(side: Source, label: int) -> bool:
 
 
 def is_number(name: str) -> bool:
-    """Return whether a name of anything that is not scored is a number, and so may be a label."""
+    """Return whether an unscored name is a number, so that it may be a label."""
     return name.removeprefix("-").isdecimal()

@@ -152,7 +152,7 @@ def _one_channel(one: SourceFile, plane: Array, files: Files, folder: Path) -> S
 def _equal_channels(files: Files, folder: Path) -> list[SourceFile]:
     """Colour images with only grey pixels, as label images; other images are ignored.
 
-    Of names in a folder that differ in numbers only the first few decide whether all are looked at.
+    Of names in a folder that differ only in numbers, the first few decide whether all are checked.
     """
     labels = []
     for alike in _forms_of(files.coloured):
@@ -351,7 +351,7 @@ def _pictures_among(images: Sequence[SourceFile]) -> dict[str, str]:
 
 
 def _by_values(images: Sequence[SourceFile]) -> dict[str, str]:
-    """Pictures by their pixels; of names that differ in numbers only the first few decide whether all are looked at."""
+    """Find pictures by their pixels; of names that differ only in numbers, a few decide whether all are checked."""
     pictures: list[SourceFile] = []
     for alike in _forms_of(images):
         some = [one for one in alike[:SAMPLE] if _is_picture(pixels_of(one))]
@@ -372,7 +372,7 @@ def _picture_words(array: Array | None) -> str:
 
 
 def _beside_masks(images: Sequence[SourceFile]) -> dict[str, str]:
-    """Pictures by their partners: "a" next to "a_cp_masks", "a_img" next to "a_masks"."""
+    """Find pictures by their partners: "a" next to "a_cp_masks", "a_img" next to "a_masks"."""
     by_image: dict[tuple[str, ...], list[SourceFile]] = {}
     for one in images:
         *folders, stem = bare_parts(one.name)
@@ -411,7 +411,7 @@ def thumbnails(images: Sequence[SourceFile]) -> dict[str, str]:
 
 
 def _in_folders(images: Sequence[SourceFile]) -> dict[str, str]:
-    """Pictures by their folders: ``images`` next to ``masks``."""
+    """Find pictures by their folders: ``images`` next to ``masks``."""
     folders = {one.name: [part.casefold() for part in bare_parts(one.name)[:-1]] for one in images}
     of_masks = [one.name for one in images if sides.MASK_FOLDERS & set(folders[one.name])]
     if not of_masks:

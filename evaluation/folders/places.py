@@ -191,7 +191,7 @@ def _come_back(split: Collection[_Split]) -> bool:
 def _shares_pixels(files: Sequence[SourceFile], split: Mapping[str, _Split]) -> bool | None:
     """Return whether label images of one image, but of different classes, share more than a few pixels.
 
-    None if that states nothing: for other files, and if not even unrelated images would share some.
+    None if there is no evidence: for other files, and if not even unrelated images would share some.
     """
     by_case: dict[_Words, list[SourceFile]] = {}
     for file in files:
@@ -212,7 +212,7 @@ def _shares_pixels(files: Sequence[SourceFile], split: Mapping[str, _Split]) -> 
 def join_classes(side: Source, of_class: Mapping[str, str], workspace: Path) -> Source | None:
     """The label images of a side with one file per image and class, by the compared class.
 
-    A pixel that several have belongs to the first, which is stated. None if there are no label images of one size.
+    A pixel of several images belongs to the first; a note reports this. None if there are no label images of one size.
     """
     folder, cases, shared = Path(tempfile.mkdtemp(dir=workspace)), dict[str, SourceCase](), 0
     for name, case in side.cases.items():

@@ -521,7 +521,7 @@ def _beginnings(left: Iterable[str], right: Iterable[str]) -> list[tuple[str, st
 
 
 def _common_start(names: list[str]) -> str:
-    """What all names begin with."""
+    """Return the beginning that all names share."""
     first, last = min(names), max(names)
     return first[: next((index for index, sign in enumerate(first) if last[index : index + 1] != sign), len(first))]
 

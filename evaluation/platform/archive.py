@@ -76,7 +76,7 @@ def write_archive(
 ) -> list[str]:
     """Write the ZIP and return the names of its files.
 
-    results  what ``leaderboard`` wrote: ``results/<team>/`` and leaderboard.json
+    results  the output folder of ``leaderboard``: ``results/<team>/`` and leaderboard.json
     date     of publication, YYYY-MM-DD
     image    digest of the image that scored
     private  for the organisers: with the reference, details.json and objects.csv
@@ -203,7 +203,7 @@ def verify_archive(
 
 
 def _most_bytes(name: str) -> int:
-    """Return up to which size a file of an archive is unpacked; a file of the reference may be as large as any."""
+    """Return the maximum unpacked size of a file in an archive; files of the reference have no maximum."""
     file = name.rpartition("/")[2]
     if _is_of_reference(name) or file == "objects.csv":
         return LimitRules().bytes_per_file
@@ -249,7 +249,7 @@ def _check_metadata(folder: Path) -> Iterator[_Checked]:
 
 
 def _check_results_of_teams(folder: Path) -> Iterator[_Checked]:
-    """Check the rules, the ranking, and of each team its files, its numbers, and its counts of nuclei."""
+    """Check the rules, the ranking, and the files, scores and nucleus counts of each team."""
     results = _result_folder_in(folder)
     try:
         challenge = Challenge.load(folder / "challenge")
@@ -301,7 +301,7 @@ def _check_scores(folder: Path, submissions: Path | None, again: Path, workers: 
         else:
             yield _Checked(of_team, *no_submission)
     for team in rejected:
-        of_team, now = f"{team.name} is rejected, by its submission", refused.get(team.name)
+        of_team, now = f"the rejection of {team.name}, from its submission", refused.get(team.name)
         if now is not None:
             yield _Checked.bytes_of(of_team, [] if now == team else [now.reason])
         else:
@@ -323,7 +323,7 @@ def _check_results(what: str, stored: Path, again: Path) -> _Checked:
             return _Checked(what, "differs", f"{name} is damaged")
         if different:
             return _Checked(what, "differs", f"{name}: {different}")
-    return _Checked(what, "same to the digit", f"other bytes in {', '.join(other)}")
+    return _Checked(what, "same to the digit", f"different bytes in {', '.join(other)}")
 
 
 def _table_rows(table: bytes) -> dict[str, list[str]]:
@@ -380,8 +380,7 @@ def _without_details(board: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_difference(before: Any, after: Any, path: str = "") -> str | None:
-    """Return where two documents differ by more than a digit, and how; None: nowhere. Programs and findings may
-    differ."""
+    """Describe the first difference between two documents; None if they agree. Programs and findings may differ."""
     if isinstance(before, dict) and isinstance(after, dict):
         keys = (before.keys() | after.keys()) - (set() if path else set(NOT_COMPARED))
         pairs = [(f"{path}.{key}".lstrip("."), before.get(key), after.get(key)) for key in sorted(keys)]
@@ -432,7 +431,7 @@ def _check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path
     except InputFault as error:
         return _Checked(what, "cannot be checked", str(error))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-        return _Checked(what, "cannot be checked", "metrics.json or details.json has another form")
+        return _Checked(what, "cannot be checked", "metrics.json or details.json has a different form")
     for column, *numbers in zip(columns, published, detailed, recomputed, strict=True):
         known = [value for value in numbers if not math.isnan(value)]
         if known and not math.isclose(min(known), max(known), rel_tol=2 * DIGITS, abs_tol=2 * DIGITS):
@@ -461,5 +460,5 @@ def _check_counts(what: str, table: Path, path: Path) -> _Checked:
     except InputFault as error:
         return _Checked(what, "cannot be checked", str(error))
     except (KeyError, TypeError, csv.Error, UnicodeDecodeError):
-        return _Checked(what, "cannot be checked", "objects.csv or details.json has another form")
+        return _Checked(what, "cannot be checked", "objects.csv or details.json has a different form")
     return _Checked(what, "same to the byte")

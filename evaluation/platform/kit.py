@@ -12,7 +12,6 @@ from pathlib import Path
 
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, FormatRules
 from evaluation.challenge.formats import filled
-from evaluation.challenge.rules import RankingColumn
 from evaluation.files.formats import format_of
 from evaluation.files.formats.format import Example
 from evaluation.files.formats.label_image import example_companion
@@ -21,11 +20,10 @@ from evaluation.files.results.files import write_atomically
 from evaluation.files.schemas import json_schema
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import WrongUsage
-from evaluation.findings.metric_pages import page_of, summary
 from evaluation.folders.made_challenge import table_text
 from evaluation.platform.algorithm import example_algorithm
 from evaluation.platform.phase import schema_of_submission
-from evaluation.platform.proposal import proposal_text
+from evaluation.platform.proposal import column_line, proposal_text
 from evaluation.platform.wheel import WHEEL_FILE, wheel_files
 from nuclei_metrics.model import Case
 
@@ -217,16 +215,9 @@ def _how_it_is_scored(challenge: Challenge) -> str:
         how = f"Nuclei are matched by `{first.rule}`. {first.words}"
     lines = ["## How it is scored", "", how]
     if challenge.ranking is not None and challenge.ranking.columns:
-        columns = map(_column_line, challenge.ranking.columns)
+        columns = map(column_line, challenge.ranking.columns)
         lines += ["", "Ranked by:", "", *columns, "", "`evaluation explain PATH` describes a score."]
     return "\n".join(lines)
-
-
-def _column_line(column: RankingColumn) -> str:
-    """Explain a ranked column: the first sentence of the metric's page, and which values are better."""
-    page = page_of(column.path)
-    better = "higher" if column.direction == "descending" else "lower"
-    return f"- `{column.path}` ({better} is better){f': {summary(page)}' if page else '.'}"
 
 
 def example_files(challenge: Challenge, rules: FormatRules, cases: Sequence[Case]) -> dict[str, bytes]:

@@ -173,7 +173,7 @@ class _Phase:
         return [*lines, f"Time limit of an evaluation: {asked.time_limit_minutes} minutes"]
 
     def lines(self) -> Iterator[str]:
-        """Write all of it for people, but schemas and ``pack_context``."""
+        """Write everything except schemas and ``pack_context`` as text."""
         yield from (f"# Message to support ({SUPPORT})", "", *self.message(), "", "# Settings of the phase", "")
         for key, value in encoded(self.settings).items():
             yield f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
@@ -336,7 +336,7 @@ def _error_path(challenge: Challenge, path: str) -> str:
 
 
 def phase_titles(paths: Sequence[str]) -> list[str]:
-    """Return each column its title on the pages, with the aggregation where two are alike.
+    """Return the title of each column on the pages, with the aggregation where two are alike.
 
     >>> phase_titles(["detection.f1.group_mean", "panoptic.per_class.Epithelial.pq.pooled"])
     ['Detection F1', 'PQ, Epithelial']

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from evaluation.board.rules import gameable_ranking, method_in_words
 from evaluation.board.titles import metric_title
 from evaluation.challenge import Challenge
+from evaluation.challenge.rules import RankingColumn
 from evaluation.files.results import __version__
 from evaluation.findings import counted
 from evaluation.findings.metric_pages import page_of, summary
@@ -47,13 +48,16 @@ def proposal_text(challenge: Challenge) -> str:
     return "\n\n".join([*head, *body]) + "\n"
 
 
+def column_line(column: RankingColumn) -> str:
+    """Explain a ranked column: its title, the better values, and the first sentence of the metric's page."""
+    page, better = page_of(column.path), "higher" if column.direction == "descending" else "lower"
+    title = metric_title(column.path)
+    return f"- {title} (`{column.path}`), {better} is better.{f' {summary(page)}' if page else ''}"
+
+
 def _metrics(challenge: Challenge) -> list[str]:
     columns = challenge.ranking.columns if challenge.ranking else ()
-    lines = []
-    for column in columns:
-        page, better = page_of(column.path), "higher" if column.direction == "descending" else "lower"
-        title = metric_title(column.path)
-        lines.append(f"- {title} (`{column.path}`), {better} is better.{f' {summary(page)}' if page else ''}")
+    lines = list(map(column_line, columns))
     found = [f"Predicted and reference nuclei are matched by the rule `{rule.rule}`. {rule.words}"
              for rule in challenge.matching.rules[:1]]  # fmt: skip
     families = _joined(challenge.metrics.families)

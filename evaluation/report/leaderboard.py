@@ -28,7 +28,7 @@ COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "ran
 NO_TEST = {
     "one-team": "fewer than two teams have a value",
     "one-unit": "all teams have a value in one unit only",
-    "no-complete-unit": "there is no unit in which all teams have a value",
+    "no-complete-unit": "no patient or case has a value from every team",
 }
 
 
@@ -102,7 +102,7 @@ def _column_titles(document: Document) -> list[str]:
 
 
 def _labelled(document: Document, limit: int) -> list[tuple[str, Document]]:
-    """Return the first teams the names that are next to plots."""
+    """Return the first teams with their names in plots."""
     names = tables.label_teams([team["name"] for team in document["teams"]])
     return list(zip(names[:limit], document["teams"][:limit], strict=True))
 
@@ -331,7 +331,7 @@ def _rank_figure(document: Document) -> page.Figure:
 
 def _difference_section(document: Document) -> page.Section:
     """Show the test results of each column: a critical-difference diagram, and the differences of pairs."""
-    title, kind = "Significant differences", document["units"]["kind"]
+    title, kind = "Differences between teams", document["units"]["kind"]
     blocks = list[page.Block]()
     for number, name in enumerate(_column_titles(document), start=1):
         tested = document["columns"][number - 1]["significance"]
@@ -384,8 +384,8 @@ def _pair_table(document: Document) -> page.Table:
 DISTRIBUTIONS = {
     "exact": "exact",
     "monte_carlo": "from drawn signs",
-    "approximation": "by its approximation for many",
-    None: "by its approximation for many",
+    "approximation": "chi-squared approximation",
+    None: "chi-squared approximation",
 }
 
 
@@ -435,7 +435,7 @@ def _value_section(document: Document) -> page.Section:
     unit, names = unit_of(document), document.get("unit_names", ())
     title = f"Scores of each {unit}"
     if not names or "by_unit" not in document["teams"][0]["columns"][0]:
-        missing = f"Values of each {unit} are not in leaderboard.json: not known for every team, or too many."
+        missing = f"Values of each {unit} are not in leaderboard.json: missing for some teams, or too many."
         return _text_section("values", title, missing)
     entries = [entry for entry in document.get("shown", ()) if "by_unit" in entry["columns"][0]]
     marked = [(MARK + tables.write_name(entry["name"], tables.LABEL_UP_TO), entry) for entry in entries]
@@ -450,11 +450,11 @@ def _value_section(document: Document) -> page.Section:
             boxes += [page.Series(label, dots, colour, "boxes")] if dots else []
         caption = f"{heading}: {'higher' if heading.endswith('↑') else 'lower'} is better"
         rest = tables.show_rest(len(document["teams"]), BOXES_UP_TO, TABLE_OF_TEAMS, before=" ")
-        description = f"A row for each team, from the first to the last.{rest} Overall: {overall}."
+        description = f"One row per team, in rank order.{rest} Overall: {overall}."
         figures.append(
             page.Figure(f"values-{index + 1}", caption, description, boxes, y=page.Axis(heading), horizontal=True)
         )
-    lead = f"A point is a {unit}" + "; the box is the middle half of them" * (len(names) >= BOX_FROM) + "."
+    lead = f"A point is a {unit}" + "; boxes show the middle 50%" * (len(names) >= BOX_FROM) + "."
     return page.Section("values", title, tuple(figures), lead + f" {NOT_RANKED}" * bool(marked))
 
 
@@ -471,13 +471,13 @@ def _unit_section(document: Document) -> page.Section:
         record = {
             "team": team["name"],
             "first": sum(rank <= 1 for rank in ranks),
-            "among the first three": sum(rank <= 3 for rank in ranks),
+            "in the top three": sum(rank <= 3 for rank in ranks),
             "median rank": tables.rank_cell(float(np.median(ranks)) if ranks else None),
             "worst rank": tables.rank_cell(max(ranks, default=None)),
             "not ranked": len(names) - len(ranks),
         }
         records.append(record)
-    caption = f"In how many of {counted(len(names), unit)} a team is first, and among the first three"
+    caption = f"{counted(len(names), unit).capitalize()}: in how many each team ranks first, and in the top three"
     table = tables.table_of("podium-table", caption, [*records[0]], records, rest=TABLE_OF_TEAMS)
     return page.Section("podium", title, (table,), f"All teams, ranked by the values of one {unit} at a time.")
 
@@ -491,7 +491,7 @@ def _stability_section(document: Document) -> page.Section:
     if stability["undefined"] is not None:
         return _text_section("stability", title, f"Stability is unknown: {why_no_samples(document)}.")
     tau, without = stability["kendall_tau"], stability["first_changes_without"]
-    to_published = f"to the published order, in the mean; {tables.decimal(tau['low'])} at the low end"
+    to_published = f"to the published order, mean over samples; lower end of the interval: {tables.decimal(tau['low'])}"
     names = tables.name_some(without, 5) or f"whichever of the {kind} is excluded"
     tiles = (
         page.Tile("same order", percent(stability["same_order"]), "share of the bootstrap samples"),
@@ -530,14 +530,14 @@ def _audit_sections(document: Document, audit: Document | None) -> list[page.Sec
     title = "Can the first rank be defended?"
     if audit["challenge"] != document["challenge"]:
         return [_text_section("audit", title, "audit.json was made with other rules or cases.")]
-    return [page.Section("audit", title, (answer_text(audit),), "The answer of the audit."), rule_section(audit)]
+    return [page.Section("audit", title, (answer_text(audit),), "From audit.json."), rule_section(audit)]
 
 
 def _ranking_rules_section(document: Document) -> page.Section:
     """Show the rules of the ranking as they were applied, and findings."""
     ranking = {key: value for key, value in sorted(document["ranking"].items()) if key != "in_words"}
     columns = tables.table_of("columns", "Columns", ("path", "direction", "weight"), document["columns"])
-    applied = tables.leaf_table("ranking", "Rules of the ranking, as applied", ranking)
+    applied = tables.leaf_table("ranking", "Ranking rules", ranking)
     blocks: list[page.Block] = [page.Text((document["ranking"]["in_words"],)), columns, applied]
     if findings := tuple(document["findings"]):
         blocks.append(page.Text(findings, "warning"))
@@ -561,7 +561,7 @@ def _common_section(document: Document) -> list[page.Section]:
         return [page.Section("common", "On common nuclei", tuple(notes))] if notes else []
     others = len(common["teams"]) - 1
     ahead = [
-        f"ahead in {metric_title(measure['name'])} {'↑' if measure['better'] == 'higher' else '↓'}"
+        f"ahead in {metric_title(measure['name'])} {'↑' if measure['better'] == 'higher' else '↓'} or matches"
         for measure in common["measures"]
     ]
     rows: list[list[page.Value]] = [

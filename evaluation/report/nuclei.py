@@ -86,7 +86,7 @@ def size_section(nuclei: NucleusTable) -> Section:
     )
     table = size_table(nuclei)
     none = Text(("No reference nucleus has an area, so there is nothing to compare.",))
-    return Section("size", "How much of it is size", (table if table.rows else none,), lead)
+    return Section("size", "Effect of nucleus size", (table if table.rows else none,), lead)
 
 
 def size_table(nuclei: NucleusTable) -> Table:
@@ -274,7 +274,9 @@ def browser_of(
     number = len(columns["loss"])
     loss = np.nan_to_num(columns["loss"], nan=-1.0)
     rows = np.sort(np.lexsort((np.arange(number), -loss))[:NUCLEI_UP_TO])
-    thinned = [f"The {NUCLEI_UP_TO:,} of {number:,} nuclei that lost most are here."] if number > NUCLEI_UP_TO else []
+    thinned = (
+        [f"Here: the {NUCLEI_UP_TO:,} of {number:,} nuclei with the largest loss."] if number > NUCLEI_UP_TO else []
+    )
     columns = {key: values[rows] for key, values in columns.items()}
     outlines = columns["reference"] + columns["prediction"]
     characters = np.bincount(columns["case"], [len(text) for text in outlines], len(cases)).cumsum()

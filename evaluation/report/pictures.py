@@ -86,7 +86,7 @@ class JudgedCase:
 
     @property
     def sides(self) -> tuple[Instances, Instances]:
-        """Reference and prediction, each with what left it because of the ignore region at its end."""
+        """Reference and prediction, each followed by its nuclei that an ignore region removed."""
         reference, prediction = (
             scored if ignored is None else join_instances([scored, ignored], scored.shape_yx)
             for scored, ignored in (
@@ -212,8 +212,8 @@ def _choose_windows(judged: JudgedCase, rows: tuple[Int64, Int64], pixels: int) 
 
 
 def lost_in_rows(judged: JudgedCase, rows: tuple[Int64, Int64]) -> Int64:
-    """Count the pixels that each row costs, int64 (R,), as ``nuclei.lost_px`` does from objects.csv; 0 for points, and
-    for what is ignored."""
+    """Count the pixels that each row costs, int64 (R,), as ``nuclei.lost_px`` does from objects.csv; 0 for points and
+    ignored nuclei."""
     pairs, table = next(iter(judged.matched.matches.values())), judged.matched.table
     areas = (table.reference_area_px, table.prediction_area_px)
     own = []  # areas of the nuclei of each row; the last one of all is no nucleus
@@ -242,7 +242,7 @@ def _boxes_of_instances(instances: Instances) -> Int64:
 
 
 def _inside_windows(instances: Instances, windows: Sequence[Window]) -> Bool:
-    """Which instances have their box in some of the windows, bool (N,)."""
+    """Return which instances have their box in some of the windows, bool (N,)."""
     y0, x0, y1, x1 = _boxes_of_instances(instances).T
     parts = [(y0 < one.y1) & (y1 > one.y0) & (x0 < one.x1) & (x1 > one.x0) for one in windows]
     return np.any(parts, axis=0) if parts else np.zeros(len(instances), np.bool_)

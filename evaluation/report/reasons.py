@@ -300,5 +300,7 @@ def _lost_to(column: Mapping[str, Any], index: int, own: Mapping[str, Any], othe
     names = {own["name"], other["name"]}
     for pair in column.get("differences", ()):
         if {pair["first"], pair["second"]} == names and pair["p_value"] is not None:
-            return f"{words} (p = {pair['p_value']:.3g}, n = {pair['units']} {kind})"
+            is_tested = pair["units"] >= column["significance"]["least_units"]
+            p_value = f"p = {pair['p_value']:.3g}" if is_tested else "too few for the test"
+            return f"{words} ({p_value}, n = {pair['units']} {kind})"
     return words

@@ -80,7 +80,7 @@ class ResultDocuments:
         return _number_at(self.metrics, path)
 
     def why(self, path: str) -> str:
-        """Why a number of metrics.json is null, in words."""
+        """Return why a number of metrics.json is null, in words."""
         return reason_in_words(str(node_at(self.metrics["undefined"], path) or ""))
 
     def interval(self, path: str) -> tuple[float, float] | None:

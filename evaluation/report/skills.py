@@ -49,7 +49,7 @@ ABOUT: Mapping[str, str] = {
 CONDITIONAL = {skill: paths for skill, paths in SKILLS.items() if skill != "Every nucleus"}  # beside a ranking
 SIDE_BY_SIDE = 5  # teams in a shell
 NOTE_ON_DISTANCES = (
-    "Hausdorff distance: without a match an image counts with its diagonal, unless the rules leave it out."
+    "Hausdorff distance: without a match an image counts with its diagonal, unless the rules exclude it."
 )
 
 COMPARED: Mapping[str, str] = {  # what a comparison shows, in the field's words
@@ -148,7 +148,7 @@ def _score_of(result: ResultDocuments, path: str) -> _ShownScore:
 
 
 def about_spread(rows: Sequence[SkillRow]) -> str:
-    """Return what is beside the values of rows; "" if nothing is."""
+    """Return the note on intervals or standard deviations next to the values; "" if there are none."""
     scores = [score for row in rows for score in row.scores]
     if any(score.ends for score in scores):
         return "In brackets: the interval."
@@ -174,7 +174,7 @@ def side_by_side(
     """Tabulate scores in rows, with a column of bars for each result and aggregation.
 
     The best value of a row is marked, among values with the aggregation of the first column. Other ``skills`` go by
-    path. ``what`` heads the scores.
+    path. ``what`` is the title of the column of names.
     """
     rows = skill_rows(list(columns.values()), skills)
     paths = [row.path for row in rows]

@@ -118,7 +118,9 @@ def _method_section(document: Document) -> Section:
             first = [f"{tables.write_name(team['team'])} {percent(team['share'])}" for team in entry["first"]]
             alike.setdefault(tables.name_some(first) or "nobody", []).append(entry)
         for names, entries in alike.items():
-            values = [f"{entry['value']}{' (own)' * (entry['value'] == dimension['published'])}" for entry in entries]
+            values = [
+                f"{entry['value']}{' (published)' * (entry['value'] == dimension['published'])}" for entry in entries
+            ]
             variants = sum(entry["variants"] for entry in entries)
             rows.append([dimension["name"], tables.name_some(values, VALUES_NAMED_UP_TO), variants, names])
     caption = "Varied rules, and the share of first ranks under each value"

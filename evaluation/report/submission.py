@@ -133,7 +133,7 @@ def _answer_section(result: ResultDocuments, costs: Document | None, standing: S
 
 
 def _result_sentences(result: ResultDocuments) -> list[str]:
-    """How many nuclei are matched and of the right class, and which class is best and worst."""
+    """Return how many nuclei are matched and of the right class, and which class is best and worst."""
     sentences = []
     if result.details is not None:
         counts = result.details["pooled"]["rules"][result.rule]["counts"]
@@ -304,7 +304,7 @@ def _scores_section(result: ResultDocuments) -> list[Section]:
 
 
 def _undefined_section(result: ResultDocuments) -> list[Section]:
-    """Why numbers are null, and how many units were excluded from means or penalised."""
+    """Return why numbers are null, and how many units were excluded from means or penalised."""
     reasons = [path for path, _ in leaves_of(result.metrics["undefined"])]
     if result.details is None and not reasons:
         return []
@@ -334,7 +334,7 @@ def _mean_blocks(result: ResultDocuments) -> list[Block]:
     if missing:
         cases, were = counted(len(result.cases), "case"), "was" if missing == 1 else "were"
         words = f"{missing:,} of {cases} {were} not submitted."
-    words += f" {counted(ignored, 'prediction')} left because of ignore regions." if ignored else ""
+    words += f" {counted(ignored, 'prediction')} not scored because of ignore regions." if ignored else ""
     caption = "Means that some units did not enter, or entered with the worst value"
     keys = ("path", "units", "left_out", "penalised")
     table = table_of("means", caption, keys, rows, rest="means of details.json")

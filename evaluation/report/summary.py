@@ -113,7 +113,7 @@ def _pixel_rows(own: Sequence[_Summary]) -> list[list[Value]]:
     if all(one.iou is None for one in own):
         return []
     return [
-        ["Matched nuclei: mean IoU", *(decimal_cell(one.iou) for one in own)],
+        ["Matched nuclei: mean IoU, pooled", *(decimal_cell(one.iou) for one in own)],
         ["IoU of one pixel", *(decimal_cell(one.of_a_pixel) for one in own)],
         ["Matched nuclei with at least this IoU", *(Cell(one.within, percent(one.within)) for one in own)],
     ]

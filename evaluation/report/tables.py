@@ -194,7 +194,7 @@ def show_rest(number: int, limit: int, what: str, *, before: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ShownField:
-    """Says how tables show a key of a document: the title of its column, and how a cell is built from a value."""
+    """How tables show a key of a document: the title of its column, and how a cell is built from a value."""
 
     title: str
     make: Callable[[Any], Value] = _in_cell

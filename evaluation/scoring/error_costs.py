@@ -42,7 +42,7 @@ class CaseErrors:
 
 
 def count_error_kinds(result: CaseResult, rule: str) -> CaseErrors:
-    """How many nuclei of a case are of each kind under a matching rule."""
+    """Return how many nuclei of a case are of each kind under a matching rule."""
     counts, pairs = result.counts[rule], result.matches[rule]
     unmatched = np.zeros((2, len(KINDS), len(counts.confusion)), np.int64)
     sides = ((result.reference, pairs.reference_index), (result.prediction, pairs.prediction_index))

@@ -63,7 +63,7 @@ def score_instances(
             got = "contain no name of an image" if isinstance(table, Mapping) else f"are of type {type(table).__name__}"
             raise ValueError(f"{word} {got}; expected a table by name, such as {{{next(iter(images))!r}: {example!r}}}")
     if spacing_um is not None and not (isinstance(spacing_um, Real) and SMALLEST <= spacing_um <= LARGEST):
-        raise ValueError(f"spacing_um is {spacing_um!r}; expected the size of a pixel in um, such as 0.25")
+        raise ValueError(f"spacing_um is {spacing_um!r}; expected the pixel size in µm, such as 0.25")
     sides = {name: _sides_of(challenge, name, pair) for name, pair in images.items()}
     missing = sorted(name for name, (_, prediction) in sides.items() if prediction is None)
     if missing and challenge.submission.missing_case == "reject":

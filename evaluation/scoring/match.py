@@ -229,10 +229,10 @@ def match_any_class(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PartTakers:
-    """Which predictions take part in matching, bool (M,); None: all do.
+    """Masks of the predictions that take part in matching, bool (M,); None: all do.
 
-    by_iou   where twins are reported by an IoU above 1/2; of points by the first rule
-    of_rule  under the rules, by their names, that show them by more
+    by_iou   duplicates are judged by an IoU above 1/2, of points by the first rule
+    of_rule  masks of the rules that judge duplicates by their own condition, by name
     """
 
     by_iou: Bool | None = None

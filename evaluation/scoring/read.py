@@ -50,7 +50,7 @@ MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd")
 _TOGETHER = MOST_FILES, 1 << 23, 1 << 24  # files, their pixels and bytes: as many are decoded with one request
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 ReferenceFolder = Path | PlacedFiles  # a challenge folder, or the files of a reference wherever they are
-SLOW_FILES = 3  # of a submission that take too long to be decoded; then nothing more of it is decoded
+SLOW_FILES = 3  # of a submission that take too long to decode; then nothing more of it is decoded
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _begin_files(side: Side, cases: Sequence[_FilesOfCase]) -> list[list[BegunFi
 
 
 def slow_files(faults: Sequence[Finding]) -> int:
-    """How many files took too long to be decoded."""
+    """Return how many files took too long to decode."""
     return sum(finding.code == "too-slow" for finding in faults)
 
 
@@ -636,9 +636,9 @@ StoreKey = tuple[str, ...]  # rules, folder, case, state of its files
 
 
 class Store:
-    """Caches pickled results of this process under keys of all inputs; ``b""``: created once.
+    """A cache of pickled results of this process by all inputs; ``b""``: computed once so far.
 
-    It is kept when it is created for the second time, so scoring one submission costs and contains nothing more,
+    A result is kept when it is computed for the second time, so scoring one submission takes no more time and memory,
     and of many submissions only the first two read a reference.
     """
 

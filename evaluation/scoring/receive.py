@@ -194,7 +194,7 @@ def _side_bytes(rules: FormatRules, case: Case, file_bytes: int) -> int:
 
 
 def _unpacked_bytes(files: Sequence[CaseFile], size: Callable[[str], int]) -> int:
-    """Bytes of the files of a case, up to one that cannot be opened; of one packed with gzip about its content."""
+    """Return the bytes of the files of a case, up to one that cannot be opened; of gzip files an estimate."""
     total = 0
     with suppress(InputFault, OSError, RuntimeError):
         for name in (name for file in files for name in file.names):

@@ -231,7 +231,7 @@ class Result:
             return next(iter(here.values()))[0]
         listed_here = "; ".join(f"{meaning} ({meanings[meaning]})" for meaning in here or meanings)
         if here:
-            raise ValueError(f"{path!r} has {len(here)} readings; expected one of these paths: {listed_here}")
+            raise ValueError(f"{path!r} can mean {len(here)} scores; expected one of these paths: {listed_here}")
         if meanings and "." not in path:
             raise ValueError(f"no number for {path!r}, which is not measured here: {listed_here}")
         raise ValueError(f"no number at {path!r}; {self.near(str(path))}")
@@ -639,7 +639,7 @@ def _pattern_of(path: Sequence[str]) -> str:
 
 
 def _is_score(metric: Metric) -> bool:
-    """Return whether teams can be requested a minimum of a number: it is a score from 0 to 1 where higher is better."""
+    """Return whether a number can have a minimum: it is a score from 0 to 1 where higher is better."""
     return metric.better == "higher" and metric.highest == 1.0
 
 

@@ -188,7 +188,7 @@ def _read_cases(
 
     rules  of references (``rules_of_references``), under which a reference may be cached
 
-    Behind the case with which the files of the submission have taken too long nothing is read.
+    Nothing is read after the case that exceeds the processor time of the submission.
     """
     of_reference, of_submission = reference_side(challenge, folder), submission_side(challenge, files)
     read: list[CaseOutcome | tuple[PreparedReference, ReadPrediction | None]] = []

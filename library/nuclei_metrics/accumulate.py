@@ -31,7 +31,7 @@ Over = Literal["pooled", "groups", "images"]
 class Summary(Mapping[str, Score]):
     """Scores by name, such as ``summary["panoptic.pq"]``, or by the name of a paper, ``summary["mPQ+"]``.
 
-    over   of what the scores are: "pooled", "groups" or "images"
+    over   unit of the scores: "pooled", "groups" or "images"
     """
 
     def __init__(self, scores: Mapping[str, Score], units: Mapping[str, int], over: Over) -> None:
@@ -71,7 +71,7 @@ class Summary(Mapping[str, Score]):
         return self._units[self._path(name)]
 
     def to_dict(self, undefined: float | None = None) -> dict[str, float | None]:
-        """Return the values by name, for loggers; ``undefined`` stands for what has no value."""
+        """Return the values by name, for loggers; ``undefined`` replaces undefined scores."""
         return {name: undefined if score.value is None else score.value for name, score in self._scores.items()}
 
     def __repr__(self) -> str:
@@ -225,7 +225,7 @@ class Evaluation:
 def _count_image(
     found: Matching, choice: MetricChoice, *, border: BorderRule = "closed", tolerance_px: float | None = None
 ) -> tuple[MatchCounts, SharedCounts]:
-    """Count what the chosen metrics are made of, in one image under one matching."""
+    """Count the inputs of the chosen metrics in one image under one matching."""
     pair = found.image
     needs_pixels = set(choice.families) & {"overlap", "objects", "thresholds", "curves", "segmentation", "partition"}
     sides = pair.with_pixels() if needs_pixels else pair.sides
@@ -267,7 +267,7 @@ def _members(images: Sequence[_Image], over: Over) -> list[list[int]]:
 def _choose(
     metrics: Sequence[str], classes: tuple[str, ...], iou_thresholds: tuple[float, ...], tolerance_px: float | None
 ) -> MetricChoice:
-    """Return what is to be measured. Raises ValueError for unknown metrics and for names with several readings."""
+    """Return the chosen metrics. Raises ValueError for unknown metrics and for names with several readings."""
     if isinstance(metrics, str) or not metrics:
         raise ValueError(f"metrics are {metrics!r}; expected a list, such as ['detection', 'overlap.aji', 'mPQ+']")
     if not classes or len(set(classes)) < len(classes):

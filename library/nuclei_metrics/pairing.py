@@ -89,7 +89,7 @@ class Matching:
         return Nearest(label, found.iou[place], found.distance_px[place], np.isin(label, taken))
 
     def kinds(self, of: Literal["reference", "prediction"]) -> npt.NDArray[np.str_]:
-        """Return what became of each nucleus of a side, by ascending label, (N,).
+        """Return the kind of each nucleus of a side, by ascending label, (N,).
 
         "right", "wrong_class" (a pair of two classes), "split", "merged", "poor_outline" (an overlap with IoU of 1/10
         or more that is no pair), "duplicate" (it covers a matched prediction, or half of it), "missed" or "spurious":

@@ -390,7 +390,7 @@ REFUSED: list[tuple[Any, dict[str, Any], Any]] = [
         (LABELS.T, "31 rows x 20 columns;"), (np.stack([LABELS, LABELS]), "an array of 2 x 20 x 31"))),
     *((lambda folder, suffix=suffix: itk_file(folder, suffix, spacing_mm=0.0005),
        {"suffix": suffix, "spacing_um": 0.25},
-       ["[wrong-spacing] pixels of 0.5 x 0.5 um; expected 0.25 um, as cases.csv has it. Write the labels at the "
+       ["[wrong-spacing] pixels of 0.5 x 0.5 µm; expected 0.25 µm, as cases.csv has it. Write the labels at the "
         "resolution of the image, with its spacing in mm."]) for suffix in (".nii", ".nii.gz", ".nrrd", ".mha")),
     *((lambda folder, name=name: itk_file(folder, ".nrrd").replace(b"\nencoding", f"\n{name}\nencoding".encode()),
        {"suffix": ".nrrd"}, ["[external-data]"])

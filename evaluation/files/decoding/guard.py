@@ -266,7 +266,7 @@ def _launch(connection: socket.socket) -> None:
 
 
 def _end_child(process: int, scratch: Path | None) -> int:
-    """End a decoder, with the folder of its files; its status."""
+    """Terminate a decoder, delete the folder of its files, and return its status."""
     os.kill(process, signal.SIGKILL)
     status = os.waitpid(process, 0)[1]
     if scratch:
@@ -331,7 +331,7 @@ def find(name: str) -> Reader:
 
 
 class _Launcher:
-    """The launcher of this process, and the question of it."""
+    """The launcher of this process, and the connection to it."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
@@ -453,7 +453,7 @@ class Decoder:
         return False
 
     def stop(self) -> int:
-        """End it; the signal by which it ended before, or now."""
+        """Terminate the decoder, and return the signal that ended it, now or before."""
         if self.status is None:
             self.connection.close()
             self.used = self.seconds()  # the kernel knows it until the launcher has waited for the process
@@ -510,9 +510,7 @@ def prepare(*modules: str) -> None:
 
 
 def another_launcher() -> socket.socket | None:
-    """Create the connection to a launcher for a worker that is about to be forked: a copy of ours, which has read
-    nothing.
-    """
+    """Start a second launcher, which has read no data, for a worker process that is about to be forked."""
     prepare()
     if not launchers:
         return None

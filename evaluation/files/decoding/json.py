@@ -83,7 +83,7 @@ NOT_NUMBERS = re.compile(rb'((?:[^"NI]++|"(?:[^"\\]++|\\.)*+"?)*+)(NaN\b|Infinit
 
 
 def _as_json(match: re.Match[bytes]) -> bytes:
-    """Write null for the value of a key that is not JSON, and its word for an item of a list, so that a fault names it.
+    """Replace NaN and Infinity: by null as values of keys, by their words as items of lists, so that faults name them.
 
     >>> NOT_NUMBERS.sub(_as_json, b'{"NaN": NaN, "at": [NaN, -Infinity, 1]}')
     b'{"NaN": null, "at": ["NaN", "-Infinity", 1]}'
@@ -219,7 +219,7 @@ def _line_and_column(text: bytes | bytearray, position: int) -> tuple[int, int]:
 
 @contextmanager
 def resting_collector() -> Iterator[None]:
-    """Stop the garbage collector for a while: it finds nothing in what a parser makes."""
+    """Pause the garbage collector, which finds no garbage in the values of a parser."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -258,7 +258,7 @@ HASH_FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E377
 
 
 def repeated_key(text: bytes | bytearray) -> str | None:
-    """Find a key that stands twice in an object of a text of JSON, or of a part of it; None if missing.
+    """Find a key that occurs twice in an object of a JSON text, or of a part of it; None if there is no such key.
 
     >>> repeated_key(b'[{"x": 1, "y": {"x": 2}}, {"x": 3, "\\\\u0078": 4}]')
     'x'

@@ -313,7 +313,7 @@ def _plane_of(runs: LabelRuns) -> npt.NDArray[Any]:
 
 
 def find_void(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
-    """Ask whether the largest label means anything that is not annotated, or for the background, if it may.
+    """Warn if the largest label may mean an unannotated region or the background.
 
     It is the largest number of 8, 16 or 32 bits, more than twice the next label, and the largest of the image's type;
     or the other labels leave no gap.

@@ -67,7 +67,7 @@ class _NpyHeader:
 
     @property
     def holds_object(self) -> bool:
-        """Return whether it is a single Python object, as in files of cellpose."""
+        """Return whether the array is a single Python object, as in files of Cellpose."""
         return self.dtype.kind == "O" and self.shape == ()
 
 

@@ -389,8 +389,8 @@ class _TiffPage:
         return bool(self.value(Tag.NEW_SUBFILE_TYPE, 0) & 1) or self.value(Tag.SUBFILE_TYPE, 1) == 2
 
     def images(self) -> int:
-        """Return how many images it means: ImageJ and tifffile write stacks with one header and a note about
-        it."""
+        """Return how many images the page stands for: ImageJ and tifffile write stacks with one header and a note on
+        the number."""
         entry = self.entries.get(Tag.DESCRIPTION, _Entry(2, 0, 0))
         text = self.file.read(entry.position, min(entry.number, DESCRIPTION_BYTES))
         imagej = _IMAGEJ_STACK.match(text)

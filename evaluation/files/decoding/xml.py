@@ -114,9 +114,9 @@ def read_elements(
     *,
     as_written: bool = False,
 ) -> None:
-    """Read a file to its end; ``vertices`` takes the vertices of its holders.
+    """Read a file to its end, and collect its vertices in ``vertices``.
 
-    opened      callbacks for opening elements, called with their attributes, by the names of the elements down to them
+    opened      callbacks for opening elements, called with their attributes, by the path of element names
     as_written  let expat parse the whole text, so that messages contain the lines and columns of the file
 
     Raises InputFault: too-large, unreadable-file (gzip), not-xml, forbidden-xml, wrong-format.

@@ -285,7 +285,7 @@ class NucleusLists(ListSheet):
         return True
 
     def settle(self) -> None:
-        """Create arrays of the coordinates that have come since the last time. Raises InputFault: too-large."""
+        """Convert the coordinates read since the last call to arrays. Raises InputFault: too-large."""
         size = np.fromiter(map(len, self.rings), np.int64, len(self.rings))
         self.check_vertices(size)
         positions = list(chain.from_iterable(self.rings))

@@ -117,8 +117,8 @@ def outlines_of_rings(
 ) -> Outlines:
     """Create outlines from concatenated rings, their vertex counts, and the columns of their nuclei.
 
-    owner    which nucleus each ring is a part of; None: each is one
-    is_hole  None: no ring is one
+    owner    which nucleus each ring is a part of; None: each ring is a nucleus
+    is_hole  None: no ring is a hole
     """
     return Outlines(
         points_xy=points_xy,

@@ -107,7 +107,7 @@ def _pieces_of(text: JsonText, **options: Any) -> Iterator[list[Any]]:
 def _find_regions(text: JsonText, request: Request[GeojsonRules]) -> dict[int, int]:
     """Find the numbers of the features that are regions, and how many detections or cells of QuPath are in each.
 
-    A region is any other object of QuPath with the middle of a detection inside that has less than half of its area.
+    A region is an object of QuPath, no detection or cell, around the centre of a detection of less than half its area.
     """
     if request.rules.shape != "outline" or not (WORD_OF_NUCLEI.search(text.text) and WORD_AROUND.search(text.text)):
         return {}
@@ -174,7 +174,7 @@ def _is_ignored(item: dict[str, Any], request: Request[GeojsonRules]) -> bool:
 
 
 def _shapes_in(item: dict[str, Any]) -> list[Any]:
-    """Return the parts of the outline of a feature as shapes; none if it has no usable one."""
+    """Return the parts of the outline of a feature as shapes; empty if no shape is usable."""
     try:
         outlines, _, _ = _split_shape(item.get("nucleusGeometry") or item.get("geometry"))
         return [shapely.Polygon(rings[0], [hole for hole in rings[1:] if len(hole) > 3]) for rings in outlines if rings]
@@ -217,7 +217,7 @@ class _Feature(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     nucleusGeometry: None = None  # would go before the geometry
 
     def as_item(self) -> dict[str, Any]:
-        """Return the feature as a parser of all JSON gives it."""
+        """Return the feature as a dictionary, as if all of it had been parsed."""
         coordinates = [orjson.loads(memoryview(text)) for text in self.geometry.coordinates]
         geometry = {"type": self.geometry.type, "coordinates": coordinates}
         return {"type": "Feature", "id": self.id, "geometry": geometry, "properties": self.properties}
@@ -267,7 +267,7 @@ def _has_each_key_once(text: bytes, features: Sequence[_Feature]) -> bool:
 
 
 def _sole_items(root: Any, where: str) -> list[Any]:
-    """List what a file without a list of features holds: a Feature, a geometry or members of a GeometryCollection."""
+    """List the contents of a file without a list of features: a Feature, a geometry or members of a collection."""
     kind = root.get("type") if isinstance(root, dict) else None
     if kind == COLLECTION and isinstance(root.get("geometries"), list):
         members: list[Any] = root["geometries"]
@@ -279,7 +279,7 @@ def _sole_items(root: Any, where: str) -> list[Any]:
 
 
 class FeatureReader:
-    """Hands the nuclei among features over to NucleusLists."""
+    """Adds the nuclei among features to NucleusLists."""
 
     def __init__(self, request: Request[FeatureRules], case: Case, regions: Mapping[int, int]) -> None:
         self.nuclei = NucleusLists(request, case, "feature", closed=request.rules.shape == "outline")
@@ -305,7 +305,7 @@ class FeatureReader:
         self.nuclei.settle()
 
     def add_features(self, features: list[_Feature], rings: Rings) -> bool:
-        """Add features all at once; False, and nothing is added, if one is to be looked at alone."""
+        """Add features all at once; False, and nothing is added, if a feature must be read alone."""
         nuclei = self.nuclei
         properties: list[dict[str, Any]] = [feature.properties or {} for feature in features]
         keys = set().union(*set(map(tuple, properties)))
@@ -412,7 +412,7 @@ class FeatureReader:
 
 
 def _name_of_class(properties: dict[str, Any]) -> Any:
-    """Return what the classification of a feature is called, None without one."""
+    """Return the name of the class of a feature; None if missing."""
     name = properties.get("classification")
     if type(name) is dict:
         names = name.get("names")
@@ -421,7 +421,7 @@ def _name_of_class(properties: dict[str, Any]) -> Any:
 
 
 def _split_shape(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
-    """Sort the content of a geometry: polygons (lists of rings), points, and the types of what is neither. Raises
+    """Sort the content of a geometry: polygons (lists of rings), points, and the types of other shapes. Raises
     Malformed.
     """
     polygons: list[list[Any]] = []

@@ -214,7 +214,7 @@ def _counts_of_strings(codes: Sequence[str]) -> tuple[Int64, Int64, Int64]:
 
 
 def _add_differences(differences: Int64, sizes: Int64) -> Int64:
-    """From the fourth number of each code on, add the number two before it, which has been added to in turn."""
+    """Add to each number of a code, from the fourth on, the number two places before it, after its own addition."""
     code = np.repeat(np.arange(len(sizes)), sizes)
     index = np.arange(len(differences)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     counts = differences.copy()

@@ -59,8 +59,8 @@ def class_of_text(text: str, classes: ClassTable) -> int:
 def class_of_names(names: Iterable[str], is_nameless: bool, request: Request) -> int:
     """Return the class of the first known name, or SKIPPED or UNKNOWN.
 
-    is_nameless  whether the names state nothing: only then unnamed nuclei count, so that a misspelt name never counts
-                 as this class
+    is_nameless  whether all names are meaningless: only then they count as unnamed, so that a misspelt name never
+                 does
     """
     classes = request.classes
     folded = filter(None, map(_Spelling, names))

@@ -73,8 +73,8 @@ OTHER_TABLES = (
     *(((row, column), "places by row and column", BY_ROW) for row, column in (("row", "col"), ("row", "column"))),
     (("centroid-2",), "a table of scikit-image with more than two axes", ONE_EACH),
     (("position_x", "track_id"), "spots of TrackMate, in units of the image", f"write a table {WITH_XY}"),
-    (("centroid x \u03bcm",), "measurements of QuPath in um", OF_QUPATH),
-    (("centroid_x_um",), "measurements of QuPath in um", OF_QUPATH),
+    (("centroid x \u03bcm",), "measurements of QuPath in µm", OF_QUPATH),
+    (("centroid_x_um",), "measurements of QuPath in µm", OF_QUPATH),
     (("imagenumber",), "a table of CellProfiler without coordinates", "export with MeasureObjectSizeShape"),
     (("xmin", "xmax", "ymin", "ymax"), "a table of boxes without outlines", f"write outlines, or a table {WITH_XY}"),
     (
@@ -82,7 +82,7 @@ OTHER_TABLES = (
         "outlines by their vertices, as CosMx's",
         "write GeoJSON, or label images",
     ),
-    (("vertex_x", "vertex_y"), "outlines by their vertices, as Xenium's in um", "write GeoJSON in px, or label images"),
+    (("vertex_x", "vertex_y"), "outlines by their vertices, as Xenium's in µm", "write GeoJSON in px, or label images"),
     (("geometry",), "a table of shapes (WKT)", "write GeoJSON, or GeoParquet"),
     (("labelimage_oid",), "a table of ilastik without coordinates", "export the feature 'Center of the object', too"),
     *(

@@ -81,7 +81,7 @@ def write_together(folder: Path, contents: Mapping[str, str | bytes]) -> None:
 def all_or_none(folder: Path) -> Iterator[Callable[[str, bytes], None]]:
     """Gives a function that keeps a file by its name; at the end of the block all are renamed into ``folder``.
 
-    They are kept in a hidden folder on the same file system, in the first of ``folder`` and those above that is there.
+    They are kept in a hidden folder on the same file system, in ``folder`` or the first of its parents that exists.
     After a fault, in the block or of a rename, the files that were there before are there, and nothing else.
     """
     folder = long_path(folder)

@@ -197,7 +197,7 @@ class _Patterns:
     def read_all(self, names: Sequence[str]) -> list[_ParsedName | None]:
         """Case and class from the paths of files; None if no pattern matches, and for lists of the platform.
 
-        Folders around everything are ignored if names fit without them and not with them.
+        Enclosing folders are ignored if names fit only without them.
         """
         folders = wrapping_folders(names)
         wrapper = next((folder for folder in folders if any(map(self.fits, inside(names, folder)))), "")

@@ -94,11 +94,11 @@ class FolderFiles(SubmissionFiles):
             return open(path, "rb")  # noqa: PTH123, as in ``size``
         except OSError as error:
             if error.errno == errno.ELOOP:  # a link that leads to itself
-                raise InputFault(unsafe(name, "a link that leads nowhere")) from None
+                raise InputFault(unsafe(name, "a link to a missing file")) from None
             raise InputFault(_damaged_file(name, _why_unreadable(error))) from None
 
     def place(self, name: str) -> str:
-        """Return if a file was listed."""
+        """Return the path of a file as listed."""
         return f"{self.root}/{name}"
 
     def locate(self, name: str) -> str:
@@ -110,7 +110,7 @@ class FolderFiles(SubmissionFiles):
             if stat.S_ISLNK(mode):
                 path = os.path.realpath(self.place(name))
                 if not Path(path).is_relative_to(self.root):
-                    raise InputFault(unsafe(name, "a link that leads out of the submission"))
+                    raise InputFault(unsafe(name, "a link to a file outside the submission"))
                 mode = Path(path).stat().st_mode
                 break
         if not stat.S_ISREG(mode):
@@ -151,7 +151,7 @@ class FolderFiles(SubmissionFiles):
         except InputFault as error:
             faults.add(*error.findings)
         except OSError:
-            faults.add(unsafe(name, "a link that leads nowhere"))
+            faults.add(unsafe(name, "a link to a missing file"))
         else:
             return True
         return False
@@ -196,7 +196,7 @@ def is_litter(part: str) -> bool:
 
 
 def what_is_unsafe(name: str) -> str:
-    """Why a name is refused, or "".
+    """Return why a name is refused, or "".
 
     >>> what_is_unsafe("P1/../../etc/passwd")
     "a name with '..'"
@@ -412,7 +412,7 @@ def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
 
 
 def _why_not_opened(name: str, member: zipfile.ZipInfo, limits: LimitRules) -> Finding | None:
-    """Why a member is not unpacked, whatever its size; None if it is."""
+    """Return why a member is not unpacked, whatever its size; None if it is."""
     if member.flag_bits & ENCRYPTED:
         return _damaged_file(name, "encrypted with a password")
     if member.compress_type not in (STORED, DEFLATED):

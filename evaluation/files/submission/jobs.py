@@ -32,8 +32,7 @@ def find_case_files(files: SubmissionFiles, challenge: Challenge) -> Layout:
     """Assign the files of a submission to the cases of the challenge, and report missing, extra or ambiguous files.
 
     The list of jobs of the platform's algorithm phase decides if there is one and the challenge names a socket;
-    otherwise the patterns of the challenge do. Folders around everything are ignored if the patterns fit without
-    them, not with.
+    otherwise the patterns of the challenge do. Enclosing folders are ignored if the patterns fit only without them.
 
     Faults are findings of the layout. Raises ChallengeBroken for mistakes in an algorithm phase.
     """
@@ -350,7 +349,7 @@ class _JobReader:
 
 
 def classes_by_slug(challenge: Challenge) -> dict[str, int]:
-    """The class of everything in an output, by its slug; 0: the file states it. Names of classes go before aliases.
+    """Map the slug of each output to the class of its nuclei, 0 if its file has classes. Names precede aliases.
 
     Slugs have hyphens where names of classes have blanks and underscores.
     """

@@ -95,7 +95,7 @@ def detach(open_descriptor: int) -> None:
 
 
 def confine(scratch: Path | None, tasks: int) -> None:
-    """Take away all that can be taken away from this process.
+    """Confine this process as far as the kernel can.
 
     scratch   where files can be written, for libraries that read nothing else; None: nowhere
     tasks     processes and threads that its user has already
@@ -179,7 +179,7 @@ def _restrict_calls(libc: ctypes.CDLL) -> bool:
 
 
 def _filter_of_calls(column: int, architecture: int, process: int) -> list[tuple[int, int, int, int]]:
-    """Return the filter: ``REFUSED`` and unknown sets of calls fail, threads are no processes, signals go to oneself.
+    """Return the filter: ``REFUSED`` and unknown call tables fail, new tasks are threads, signals go to this process.
 
     column   of ``REFUSED``, and of the other tuples of numbers
     """

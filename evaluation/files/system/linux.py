@@ -35,7 +35,7 @@ def missing_here() -> list[str]:
 
 
 def memory_left(root: Path = Path("/")) -> MemoryLeft:
-    """Free memory under the machine, the control groups (versions 1 and 2) and the limits of this process.
+    """Return the free memory: the least by machine, control groups (versions 1 and 2) and limits of this process.
 
     root   where proc and sys are
     """

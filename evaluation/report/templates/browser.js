@@ -302,7 +302,7 @@
   };
   const update = () => {
     chosen = filtered();
-    find(".found").textContent = chosen.length ? `${number(chosen.length)} of ${number(count)} ${count === 1 ? "nucleus" : "nuclei"}.` : "No nucleus is like this. Choose another kind, class, case or area.";
+    find(".found").textContent = chosen.length ? `${number(chosen.length)} of ${number(count)} ${count === 1 ? "nucleus" : "nuclei"}.` : "No nuclei match these filters.";
     turn(0);
     showCase();
     if (viewer.open && chosen.length) open(0);

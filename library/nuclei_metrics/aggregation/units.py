@@ -46,7 +46,7 @@ def stack_cases(
 ) -> CaseTable:
     """Stack the counts of cases, at least one, to a table with a row for each, in their order.
 
-    shared     what no matching rule can change, of each case; empty if it is told elsewhere
+    shared     counts of each case that do not depend on the matching rule; empty if they are elsewhere
     measures   those that the table is to have; where a case lacks one its sum is 0
     areas_mm2  of each case, None if not known
     """
@@ -103,7 +103,7 @@ def _rows_of(parts: Sequence[Any], rows: Int64) -> Any:
 
 
 def is_empty(counts: MatchCounts) -> bool:
-    """Tell whether a case was submitted without a nucleus although the reference has nuclei."""
+    """Return whether a case was submitted without a nucleus although the reference has nuclei."""
     return not counts.missing and bool(counts.confusion[1:].any()) and not counts.confusion[:, 1:].any()
 
 
@@ -389,7 +389,7 @@ def bootstrap(
 
 
 def _interval_of(ends: Float64, estimate: float, often_defined: bool) -> Interval:
-    """Make an interval of its ends (2,), NaN if it has none; else say why there is none."""
+    """Return the interval with these ends (2,), or the reason if they are NaN."""
     if math.isnan(estimate):
         return Interval(None, None, "undefined")
     low, high = ends.tolist()
@@ -439,7 +439,7 @@ def studentised_interval(
     replicates  of each column in each sample, float64 (S, K), NaN where it is undefined; those are left out
     estimate    of each column in the data set, float64 (K,)
     errors  the standard error of each column in each sample, made from that sample, float64 (S, K)
-    own     that of each column in the data set, float64 (K,)
+    own the standard error of each column in the data set, float64 (K,)
 
     With t the quantiles of (sample - estimate) / errors, the ends are estimate - t((1 + level) / 2) own and
     estimate - t((1 - level) / 2) own. A sample without a spread has no t and is left out. A column without a spread
@@ -522,7 +522,7 @@ def _each_alone(groups: Int64) -> Samples:
 def _quantiles(replicates: Float64, shares: Float64, *, defined: Bool | None = None) -> Float64:
     """Compute quantiles of each column of replicates (S, K) without NaN, each at its own shares (K, Q); (K, Q).
 
-    defined  which columns have any, bool (K,); if not given, those that are defined often enough. NaN for the others
+    defined which columns have quantiles, bool (K,), the rest NaN; if not given, those that are defined often enough
 
     Linear between two neighbours.
     """
@@ -723,7 +723,7 @@ def evaluate_units(table: CaseTable, weights: Any, evaluate: EvaluateColumn) -> 
 
 
 def _keep_cases(weights: Any, part: Bool) -> Any:
-    """Take from weights over cases (S, U) those of cases that are outside a part of the data set, bool (U,)."""
+    """Set the weights (S, U) of cases outside a part of the data set, bool (U,), to 0."""
     if part.all():
         return weights
     inside = scipy.sparse.csr_array(

@@ -115,7 +115,7 @@ class ChosenRuns:
         return begin, end
 
     def at_right_edge(self) -> Bool:
-        """Which runs end where their image does, bool (R,)."""
+        """Return which runs end where their image does, bool (R,)."""
         return np.asarray(self.end == self.images_yx[self.entry, 1])
 
 
@@ -154,7 +154,7 @@ def _select_runs(runs: ChosenRuns, wanted: Bool) -> ChosenRuns:
 
 
 def _crowded_entries(runs: ChosenRuns, entries: int) -> Bool:
-    """Which entries have two runs in one row, bool (K,)."""
+    """Return which entries have two runs in one row, bool (K,)."""
     same = (runs.row[1:] == runs.row[:-1]) & (runs.entry[1:] == runs.entry[:-1])
     crowded = np.zeros(entries, np.bool_)
     crowded[runs.entry[1:][same]] = True
@@ -254,7 +254,7 @@ def _covered_by_all(starts: Sequence[Int64], stops: Sequence[Int64], covers: int
 
 
 def without(start: Int64, stop: Int64, inner_start: Int64, inner_stop: Int64) -> tuple[Int64, Int64]:
-    """The intervals without others that lie inside them.
+    """Return the parts of the intervals outside other intervals, which lie inside them.
 
     Starts of the intervals and stops of the others alternate with stops of the intervals and starts of the others.
     """
@@ -369,7 +369,7 @@ def band_overlaps(left: ChosenRuns, right: ChosenRuns, *, width_px: int, border:
 def _lonely_overlaps(
     reference: ChosenRuns, prediction: ChosenRuns, entries: int, width_px: int, border: BorderRule
 ) -> _BandOverlaps:
-    """Bands of pairs that have one run a row: without a search, except for the rows that both have.
+    """Compare bands of pairs with one run per row, which needs a search only in rows that both have.
 
     With what is left of both after erosion, G' and P', ``|G - G', P - P'| = |G, P| - |G', P| - |G, P'| + |G', P'|``.
     """
@@ -436,7 +436,7 @@ def _shrink(runs: ChosenRuns, width_px: int, border: BorderRule) -> Ends:
 
 
 def _equal_values(a: Int64, b: Int64) -> tuple[Int64, Int64]:
-    """Where two ascending lists, each without repetition, have the same values: indices into both."""
+    """Return where two ascending lists, each without repetition, have the same values: indices into both."""
     order = np.argsort(np.concatenate([a, b]), kind="stable")  # merges two sorted halves in one go
     values = np.concatenate([a, b])[order]
     same = np.flatnonzero(values[1:] == values[:-1])

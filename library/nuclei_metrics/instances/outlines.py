@@ -266,7 +266,7 @@ class _Corners:
 
 
 def _is_among(values: Int64, others: Int64) -> Bool:
-    """Which values are among the others; both ascending, without repeats."""
+    """Return which values are among the others; both ascending, without repeats."""
     index = np.searchsorted(others, values)
     return np.asarray(np.append(others, -1)[index] == values)
 

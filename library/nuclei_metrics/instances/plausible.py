@@ -96,7 +96,7 @@ def _regions(owner: Int64, start: Int64, stop: Int64, shape_yx: tuple[int, int])
 
 
 def _scattered_owners(owner: Int64, boxes: Int64) -> Int64:
-    """Return the owners of which a box lies further from the largest one than that is long, int64.
+    """Return the owners with a box further from their largest box than the length of the latter, int64.
 
     owner   of each box, ascending, int64 (K,); boxes, int64 (K, 4)
     """
@@ -111,7 +111,7 @@ def _scattered_owners(owner: Int64, boxes: Int64) -> Int64:
 
 
 def outlines_around_others(outlines: Outlines) -> Bool:
-    """Tell which outlines hold more than five others, as regions of the tissue do and nuclei do not, bool (N,).
+    """Return which outlines hold more than five others, as regions of the tissue do and nuclei do not, bool (N,).
 
     An outline holds another one if its bounding box does, and if its ring has the first vertex of the other inside
     (even-odd rule). The 1,000 largest are asked, each about 64 others in its box.
@@ -144,7 +144,7 @@ def outlines_around_others(outlines: Outlines) -> Bool:
 
 
 def holders_of_outlines(outlines: Outlines) -> Int64:
-    """Return the index of the smallest outline of another class that holds each one, -1 for none, int64 (N,).
+    """Return the smallest outline of another class that contains each outline, as its index, -1 for none, int64 (N,).
 
     An outline holds another one as in ``outlines_around_others``. The first 2,000 of an image are looked at.
 
@@ -187,7 +187,7 @@ def select_outlines(outlines: Outlines, chosen: Bool) -> Outlines:
 
 
 def _inside(ring: Float64, points: Float64) -> Bool:
-    """Tell which points (P, 2) lie inside a ring of vertices (V, 2) by the even-odd rule, bool (P,)."""
+    """Return which points (P, 2) lie inside a ring of vertices (V, 2) by the even-odd rule, bool (P,)."""
     (x, y), after = ring.T, np.roll(ring, -1, axis=0)
     crosses = (y > points[:, 1:]) != (after[:, 1] > points[:, 1:])
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -426,7 +426,7 @@ def left_out(instances: Instances, places: Int64) -> Instances | None:
 
 
 def more_than_fraction_inside(instances: Instances, region: Region, fraction: float) -> Bool:
-    """Whether ``inside / area > fraction``, compared in whole numbers, bool (N,)."""
+    """Return whether ``inside / area > fraction``, compared in whole numbers, bool (N,)."""
     exact = Fraction(str(fraction)).limit_denominator(10**9)
     return np.asarray(region.pixels_of(instances) * exact.denominator > instances.areas_px() * exact.numerator)
 
@@ -440,7 +440,7 @@ def _points_as_pixels(instances: Instances) -> Int64:
 
 
 def _pixels_in_region(pixel_yx: Int64, instances: Instances, region: Region) -> Bool:
-    """Whether each pixel, int64 (N, 2), lies in the region, bool (N,); False for -1."""
+    """Return whether each pixel, int64 (N, 2), lies in the region, bool (N,); False for -1."""
     flat = pixel_yx[:, 0] * instances.shape_yx[1] + pixel_yx[:, 1]
     run = np.searchsorted(region.run_start, flat, "right") - 1
     return np.asarray((run >= 0) & (pixel_yx[:, 0] >= 0) & (flat < region.run_stop[run]))
@@ -521,14 +521,14 @@ def convert_parts(
 
 
 def _lies_outside(outlines: Outlines, points_xy: Float64, shape_yx: tuple[int, int]) -> Bool:
-    """Whether each outline has vertices and all of them lie outside the image, bool (N,)."""
+    """Return whether each outline has vertices and all of them lie outside the image, bool (N,)."""
     owner = _outlines_of_vertices(outlines)
     inside = np.bincount(owner[_lies_in_image(points_xy, shape_yx)], minlength=len(outlines))
     return np.asarray((np.bincount(owner, minlength=len(outlines)) > 0) & (inside == 0))
 
 
 def _lies_in_image(points_xy: Float64, shape_yx: tuple[int, int]) -> Bool:
-    """Whether each point lies in a pixel of the image, bool (V,); whole numbers are pixel centres."""
+    """Return whether each point lies in a pixel of the image, bool (V,); whole numbers are pixel centres."""
     return np.asarray(((points_xy >= -0.5) & (points_xy < np.array(shape_yx[::-1]) - 0.5)).all(axis=1))
 
 

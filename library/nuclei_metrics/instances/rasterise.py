@@ -381,7 +381,7 @@ def _inner_toggles(edges: _Edges, begin: Int64, rows: Int64, slots: _RowSlots, w
 
 
 def _toggles(slot: Int64, column: Float64, width: int, rays: int) -> Int64:
-    """Toggles at columns clipped to the image: what lies left of it counts from its first column on."""
+    """Number the toggles by row and column; columns left of the image become its first column."""
     return (slot * (width + 1) + np.clip(column, 0, width).astype(np.int64)) * 4 + rays
 
 
@@ -416,5 +416,5 @@ def _add_vertex_pixels(start: Int64, stop: Int64, edges: _Edges, slots: _RowSlot
 
 
 def _lies_in(position: Int64, run: Int64, start: Int64, stop: Int64) -> Bool:
-    """Whether each position lies in the run whose index is given for it; -1 stands for no run."""
+    """Return whether each position lies in the run whose index is given for it; -1 stands for no run."""
     return np.asarray((run >= 0) & (start[run] <= position) & (position < stop[run]))

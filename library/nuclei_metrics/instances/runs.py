@@ -330,7 +330,7 @@ def double_instances(instances: Instances, shape_yx: tuple[int, int]) -> Instanc
 
 
 def shared_px(instances: Instances, changed: Instances, source: Int64) -> Int64:
-    """How many pixels each changed nucleus shares with what it was, ``instances[source]``, int64 (M,).
+    """Return how many pixels each changed nucleus shares with what it was, ``instances[source]``, int64 (M,).
 
     ``source`` ascends: one nucleus never becomes two.
 
@@ -578,7 +578,7 @@ def _mask_of(entry: Any, number: int) -> npt.NDArray[np.bool_]:
 
 
 def are_records(entries: Any) -> bool:
-    """Whether the entries are a list of records, as Segment Anything writes them."""
+    """Return whether the entries are a list of records, as Segment Anything writes them."""
     return isinstance(entries, list) and bool(entries) and all(isinstance(one, Mapping) for one in entries)
 
 

@@ -35,7 +35,7 @@ from nuclei_metrics.model.arrays import Integers, blocks
 
 
 def take_in_order(left: Integers, right: Integers, keys: Sequence[npt.NDArray[Any]]) -> Bool:
-    """Which pairs are taken, bool (P,), if they are gone through in the order of ``keys``.
+    """Return which pairs are taken, bool (P,), if they are gone through in the order of ``keys``.
 
     left, right  the two instances of each pair, integers from 0 on, (P,)
     keys         as for ``np.lexsort``: the last one counts first; together they leave no two pairs equal
@@ -845,7 +845,7 @@ def best_assignment(left: Int64, right: Int64, value: Float64, *, most_pairs: bo
 
 
 def _outweighs_rivals(left: Int64, right: Int64, value: Float64) -> Bool:
-    """Whether each pair is worth more than all pairs together that share an instance with it, bool (P,).
+    """Return whether each pair is worth more than all pairs together that share an instance with it, bool (P,).
 
     Every optimal assignment contains such a pair.
 

@@ -27,8 +27,8 @@ def overlap_table(reference: Instances, prediction: Instances) -> OverlapTable:
 
     Cost: proportional to the runs of both sides and their *shared rows*, pairs of runs, one of each side, with a pixel
     in both, plus a sort of these, in bands of rows, one after the other; never a dense reference x prediction table.
-    Where no instances of a side overlap each other, there are fewer shared rows than runs; else ``refuse_overlaps``
-    bounds them. Raises ValueError if the images differ in shape.
+    Where no instances of a side overlap each other, there are fewer shared rows than runs; otherwise
+    ``refuse_overlaps`` limits them. Raises ValueError if the images differ in shape.
 
     >>> from nuclei_metrics.instances.runs import instances_from_labels
     >>> table = overlap_table(
@@ -100,7 +100,7 @@ def _bands_of(reference: Instances, prediction: Instances) -> Iterator[tuple[Ins
 
 
 def count_shared_rows(reference: Instances, prediction: Instances) -> int:
-    """How many pairs of runs share pixels, without looking at each of them."""
+    """Return how many pairs of runs share pixels, without looking at each of them."""
     shared = 0
     for left, right in _bands_of(reference, prediction):
         for inner, outer, ties in ((right, left, True), (left, right, False)):
@@ -173,11 +173,11 @@ class Candidates(Pairs):
         return np.asarray(self.intersection_px / self.union_px)
 
     def above(self, threshold: Fraction) -> Bool:
-        """Which pairs have IoU > ``threshold``, in integers."""
+        """Return which pairs have IoU > ``threshold``, in integers."""
         return np.asarray(self.intersection_px * threshold.denominator > self.union_px * threshold.numerator)
 
     def at_least(self, threshold: Fraction) -> Bool:
-        """Which pairs have IoU >= ``threshold``, in integers."""
+        """Return which pairs have IoU >= ``threshold``, in integers."""
         return np.asarray(self.intersection_px * threshold.denominator >= self.union_px * threshold.numerator)
 
     def part(self, wanted: npt.NDArray[Any]) -> Candidates:
@@ -185,7 +185,7 @@ class Candidates(Pairs):
         return Candidates(*self.columns(wanted))
 
     def matches(self, chosen: Bool | Int64) -> Matches:
-        """Some pairs as matches: those at these indices, or where it is true."""
+        """Return the pairs with these indices, or where a mask is True, as matches."""
         return Matches(*self.columns(chosen))
 
 
@@ -206,7 +206,7 @@ def as_fraction(threshold: float) -> Fraction:
 
 
 def has_rival(left: npt.NDArray[np.integer[Any]], right: npt.NDArray[np.integer[Any]]) -> Bool:
-    """Whether each pair shares one of its two instances with another pair, bool (P,)."""
+    """Return whether each pair shares one of its two instances with another pair, bool (P,)."""
     if len(left) == 0:
         return np.zeros(0, np.bool_)
     return np.asarray((np.bincount(left)[left] > 1) | (np.bincount(right)[right] > 1))
@@ -325,7 +325,7 @@ class _LabelSide:
         self.changed = np.empty(min(len(self.flat), step), np.bool_)
 
     def find_changes(self, begin: int, step: int, width: int) -> Bool:
-        """Where a label differs from the one before it in the row."""
+        """Return where a label differs from the one before it in the row."""
         self.block = self.flat[begin : begin + step]
         changed = self.changed[: len(self.block)]
         np.not_equal(self.block[1:], self.block[:-1], out=changed[1:])
@@ -386,7 +386,7 @@ def find_twins(instances: Instances, *, radius_px: float | None = None, most: in
 
 
 def count_copies(instances: Instances, twins: Int64) -> int:
-    """How many of some instances are equal to another of them: in all their pixels, or in their point.
+    """Return how many of some instances are equal to another of them: in all their pixels, or in their point.
 
     >>> from nuclei_metrics.instances.runs import instances_from_labels
     >>> one = instances_from_labels(np.array([[0, 1, 1]]))
@@ -420,7 +420,7 @@ def _close_points(instances: Instances, radius_px: float, most: int) -> tuple[In
 
 
 def duplicates_among(instances: Instances, twins: tuple[Int64, Int64], matched: Bool, fit: Float64) -> Bool:
-    """Which instances do not take part in matching, bool (N,): of two twins at most one does.
+    """Return which instances do not take part in matching, bool (N,): of two twins at most one does.
 
     matched  which match a nucleus of the reference if all take part: two twins that both do, which are two different
              nuclei then, are no duplicates

@@ -50,7 +50,7 @@ def metrics_of(choice: MetricChoice, *, class_aware: bool, primary: bool = True)
 
 
 def _is_chosen(metric: Metric, names: Sequence[str]) -> bool:
-    """Whether a metric of a chosen family is wanted: all are, unless some of the family are named."""
+    """Return whether a metric of a chosen family is wanted: all are, unless some of the family are named."""
     of_family = [name for name in names if name.startswith(f"{metric.family}.")]
     return not of_family or metric.page in of_family or ".".join(metric.path) in of_family
 

@@ -266,7 +266,7 @@ class JoinedCases:
         )
 
     def pair_bound(self) -> Int64:
-        """Where the pairs of each case begin in the table, and where the last ones end, int64 (K + 1,)."""
+        """Return where the pairs of each case begin in the table, and where the last ones end, int64 (K + 1,)."""
         return np.searchsorted(self.table.reference_index, self.reference_bound)
 
 

@@ -133,14 +133,14 @@ def count_threshold_pairs(cases: JoinedCases, matches: Sequence[Matches], *, cla
 
 
 def count_threshold_nuclei(cases: JoinedCases, *, classes: int) -> Int64:
-    """``threshold_nuclei`` of each of K cases, (K, 2, C + 1)."""
+    """Count ``threshold_nuclei``, the nuclei of each class, in each of K cases, (K, 2, C + 1)."""
     shape = len(cases), 2, classes + 1
     sides = (cases.reference_case(), cases.reference.class_id), (cases.prediction_case(), cases.prediction.class_id)
     return np.stack([_count_classes(case, class_id, shape) for case, class_id in sides], axis=1)
 
 
 def _count_classes(case: Int64, class_id: npt.NDArray[np.integer[Any]], shape: tuple[int, ...]) -> Int64:
-    """How often each class occurs in each case, and, at index 0, how many there are in all, (K, C + 1)."""
+    """Count the nuclei of each class in each case, and all nuclei at index 0, (K, C + 1)."""
     number = np.bincount(case * shape[-1] + class_id, minlength=shape[0] * shape[-1]).reshape(shape[0], shape[-1])
     number[:, 0] = number.sum(axis=1)
     return number

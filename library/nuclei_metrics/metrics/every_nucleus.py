@@ -50,7 +50,7 @@ def _quality_of_pairs(units: Units, measure: Measure, cap: float | None) -> Int6
 
 
 def join_halves(upper: Any, lower: Any) -> Float64:
-    """``HALF`` times sums of quality // HALF, plus sums of quality % HALF: the sum, rounded once; float64."""
+    """Join sums of quality // HALF and of quality % HALF to the total, rounded once, float64."""
     return np.asarray(upper * float(HALF) + lower)
 
 
@@ -138,7 +138,7 @@ def best_mean(units: Units, measure: Measure, coverage: float, cap: float | None
     """Mean over the best share of the reference nuclei; a false negative has the worst value.
 
     Of R reference nuclei of the unit the best k = ceil(coverage R) count; a false negative counts 0, or the distance
-    cap, and no distance counts more than the cap. At coverage 1 and of the IoU it is the mean true score of stardist.
+    cap, and no distance counts more than the cap. With the IoU and coverage 1 it is StarDist's mean true score.
     Undefined "no-reference" without reference nuclei ("no-instances" if there is no prediction either).
 
     Of two nuclei one has IoU 3/4 and one is missed: 3/4 at coverage 0.5, 3/8 at coverage 1.

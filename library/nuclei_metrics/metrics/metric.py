@@ -51,7 +51,7 @@ def scores(value: Numbers, defined: Bool, reason: Reasons | np.int8) -> Scores:
 
 
 def undefined(units: int, reason: UndefinedReason) -> Scores:
-    """No value in any unit."""
+    """Return scores that are undefined in every unit, for one reason."""
     return Scores(np.full(units, np.nan), np.full(units, code(reason)))
 
 

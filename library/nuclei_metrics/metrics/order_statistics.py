@@ -92,7 +92,7 @@ class Steps:
     all: WholeOrFloat
 
     def gain(self, number: WholeOrFloat) -> WholeOrFloat:
-        """How much each step adds to a number (P,) that rises with the steps of a unit."""
+        """Return how much each step adds to a number (P,) that rises with the steps of a unit."""
         gain = np.diff(number, prepend=0)
         begin = self.start[:-1][np.diff(self.start) > 0]
         gain[begin] = number[begin]
@@ -252,7 +252,7 @@ class Blocks:
         return number
 
     def contents(self, block: Int64) -> Iterator[tuple[int, Int64]]:
-        """Weights of the entries of one block of each unit, some units at a time: the first of them and (b, size)."""
+        """Yield the weights of the entries of one block of each unit: index of the first unit, weights (b, size)."""
         padded = np.concatenate([self.case, np.repeat(self.case[-1:], self.size)])
         for first, weights in dense(self.weights, self.size):
             begin = block[first : first + len(weights)] * self.size

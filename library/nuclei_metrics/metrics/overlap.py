@@ -117,7 +117,7 @@ def _quotient(units: Units, name: str) -> Scores:
 
 
 def total(units: Units, name: str) -> Scores:
-    """A number of instances in all cases of a unit."""
+    """Return the total of a count over all cases of a unit."""
     return scores(units.sum(name), hits(units).all_nuclei > 0, code("no-instances"))
 
 
@@ -199,7 +199,7 @@ def _has_several(
     ranks: tuple[Int64, Int64],
     outside_px: Int64,
 ) -> Bool:
-    """Whether each partner has at least two instances assigned to it, bool (N,).
+    """Return whether each partner has at least two instances assigned to it, bool (N,).
 
     ranks       of the instances, and of the partners
     outside_px  pixels of each instance in none of the partners

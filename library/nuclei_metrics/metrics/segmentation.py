@@ -75,7 +75,7 @@ def where_spaced(score: Scores, measure: Measure) -> Scores:
 
 
 def is_distance(measure: str) -> bool:
-    """Whether a measure of matched pairs is a distance: less is better, and it has a unit."""
+    """Return whether a measure of matched pairs is a distance: less is better, and it has a unit."""
     return measure.endswith(("_px", "_um"))
 
 
@@ -232,7 +232,7 @@ def hits_by_size(
 
 
 def has_size(area_px: Int64 | Float64, limits: Range) -> Bool:
-    """Whether each area lies in a range of sizes, both limits included, as in COCO."""
+    """Return whether each area lies in a range of sizes, both limits included, as in COCO."""
     return np.asarray((area_px >= limits[0]) & (area_px <= limits[1]))
 
 
@@ -295,7 +295,7 @@ def _size_class_areas(
 
 
 def _pairs_inside(units: Units, limits: Range, values: Float64 | None = None) -> Float64:
-    """How many matched pairs of each unit have a reference nucleus of the size, or the sum of their values, (B,)."""
+    """Count the matched pairs of each unit with a reference nucleus of the size, or sum their values, (B,)."""
     pairs = units.table.pairs
     if pairs.area_px is None:
         return np.zeros(len(units))
@@ -311,7 +311,7 @@ def references(units: Units, size: int) -> Int64:
 
 
 def _why_none(units: Units, size: int) -> metric.Reasons:
-    """Say why no reference nucleus has the size: "no-instances" if there is no nucleus at all."""
+    """Return why no reference nucleus has the size: "no-instances" if there is no nucleus at all."""
     return np.where(hits(units).all_nuclei == 0, metric.code("no-instances"), metric.code("no-reference"))
 
 

@@ -181,7 +181,7 @@ class _SortedNearest:
         return np.asarray(np.cumsum(roots, axis=1)[np.arange(len(self.size)), self.size - 1])
 
     def count_within(self, limit_squared: Int64) -> Int64:
-        """How many squared distances of each pair are at most its limit, int64 (K,)."""
+        """Return how many squared distances of each pair are at most its limit, int64 (K,)."""
         limit = np.minimum(limit_squared, np.iinfo(self.squared.dtype).max - 1).astype(self.squared.dtype)
         return np.asarray(np.count_nonzero(self.squared <= limit[:, None], axis=1), np.int64)
 

@@ -92,7 +92,7 @@ RUNS_AT_ONCE = 1 << 18  # of each side; what is made of them stays near the cach
 
 
 def row_bands(starts: Sequence[Int64], width: int) -> Iterator[tuple[slice, ...]]:
-    """Bands of whole rows with about ``RUNS_AT_ONCE`` runs of each list: for each list, which runs lie in the band.
+    """Yield bands of whole rows with about ``RUNS_AT_ONCE`` runs of each list: the runs of each list in the band.
 
     starts   of runs as flat indices, ascending, of images of the same width; runs do not cross the end of a row
     """
@@ -129,7 +129,7 @@ def overlaps(start_a: Int64, stop_a: Int64, start_b: Int64, stop_b: Int64) -> tu
 
 
 def count_before(values: Int64, others: Int64, *, ties_count: bool) -> Int64:
-    """How many ``others`` are below each value (or equal to it, if ``ties_count``); both sorted.
+    """Return how many ``others`` are below each value (or equal to it, if ``ties_count``); both sorted.
 
     The same as ``np.searchsorted``, at a third of its time: a stable sort merges two sorted halves in one go.
     """

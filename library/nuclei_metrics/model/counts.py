@@ -72,7 +72,7 @@ class MetricChoice:
     guessed: int | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same in the same order, which is that of the results."""
+        """Return whether both say the same in the same order, which is that of the results."""
         return isinstance(other, MetricChoice) and repr(self) == repr(other)
 
     def __hash__(self) -> int:
@@ -252,7 +252,7 @@ class Unions:
         return np.bincount(place.ravel(), taken.ravel(), units * columns).reshape(units, *values.shape[1:])
 
     def tocsr(self) -> Any:
-        """As scipy's csr_array."""
+        """Convert the weights to scipy's csr_array."""
         from scipy.sparse import csr_array
 
         return csr_array((self.data, self.indices, self.indptr), self.shape)
@@ -528,7 +528,7 @@ class ScoreTable:
     gaps: Gaps | None = None
 
     def below_floor(self) -> Bool:
-        """Which teams fail a floor, bool (T,)."""
+        """Return which teams fail a floor, bool (T,)."""
         if self.floor_values is None:
             return np.zeros(len(self.teams), np.bool_)
         return np.asarray(~(self.floor_values >= np.array(self.at_least)).all(axis=1))

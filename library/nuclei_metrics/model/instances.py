@@ -221,14 +221,14 @@ class Region:
         return int((self.run_stop - self.run_start).sum())
 
     def pixels_before(self, pixel: Int64) -> Int64:
-        """How many pixels of the region come before each pixel (a flat index), int64."""
+        """Return how many pixels of the region come before each pixel (a flat index), int64."""
         before = np.concatenate([[0], np.cumsum(self.run_stop - self.run_start)])
         runs = np.searchsorted(self.run_start, pixel)
         beyond = np.append(0, self.run_stop)[runs] - pixel  # of the last run that begins before the pixel
         return np.asarray(before[runs] - np.maximum(beyond, 0))
 
     def pixels_of(self, instances: Instances) -> Int64:
-        """How many pixels of each instance lie in the region, int64 (N,)."""
+        """Return how many pixels of each instance lie in the region, int64 (N,)."""
         pixels = np.zeros(len(instances), np.int64)
         of_runs = self.pixels_before(instances.run_stop) - self.pixels_before(instances.run_start)
         np.add.at(pixels, instances.run_instance, of_runs)

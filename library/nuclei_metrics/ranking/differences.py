@@ -50,7 +50,7 @@ class Differences:
     level: float
 
     def within(self, margin: float) -> Bool:
-        """Whether the interval lies inside ± margin, bool (R, T)."""
+        """Return whether the interval lies inside ± margin, bool (R, T)."""
         return np.asarray((self.low >= -margin) & (self.high <= margin))
 
 

@@ -145,7 +145,7 @@ class Ranking:
 
 
 def needs_units(method: RankingMethod) -> bool:
-    """Whether a method wants the values of units (groups), not only those of the data set."""
+    """Return whether a method wants the values of units (groups), not only those of the data set."""
     return method in BY_UNITS
 
 
@@ -402,7 +402,7 @@ def find_gaps(table: ScoreTable) -> Bool:
 
 
 def _reasons_unranked(table: ScoreTable, values: Float64, position: Float64, gaps: Bool) -> dict[str, str]:
-    """Say why teams have no position. Units are counted, not named: their names may be hidden from participants.
+    """Return why teams have no position. Units are counted, not named: their names may be hidden from participants.
 
     gaps  bool (T, K, G), units whose lack was enough; G is 0 where only columns count
     """
@@ -475,7 +475,7 @@ def settle_gaps(values: Float64, worst: Float64, missing: MissingValues) -> Sett
 
 
 def has_replaced(table: ScoreTable) -> bool:
-    """Whether values stand in the place of missing ones: then methods that rank by tests cannot be trusted.
+    """Return whether values stand in the place of missing ones: then methods that rank by tests cannot be trusted.
 
     They make differences vary more, so that these are significant less often: who is worse by little in all units would
     gain by leaving one out.
@@ -486,9 +486,9 @@ def has_replaced(table: ScoreTable) -> bool:
 
 
 def keep_complete_units(table: ScoreTable) -> ScoreTable:
-    """Cut a table down to the units, column by column, in which every team has a value that has any.
+    """Keep in each column the units in which every team with any value in the column has a value.
 
-    A column that loses a unit is the mean over the others: what it was over all units is not known of them.
+    A column that loses a unit becomes the mean over the others; its overall value is not known for them.
     """
     if table.by_unit is None:
         return table

@@ -225,7 +225,7 @@ def fewest_units(test: Test, teams: int, level: float) -> int:
 
 
 def _can_differ(test: Test, teams: int, units: int, level: float) -> bool:
-    """Say whether teams that stand in the same order in every unit differ significantly."""
+    """Return whether teams that stand in the same order in every unit differ significantly."""
     if test != "friedman_nemenyi":
         pairs = teams * (teams - 1) / 2 if test == "wilcoxon_holm" else 0.5
         return bool(2.0 ** (1 - units) * pairs <= level)
@@ -261,7 +261,7 @@ def ex_aequo_positions(comparison: PairwiseTest) -> Float64:
 
 
 def find_cliques(mean_ranks: Float64, better: Int8) -> tuple[tuple[int, ...], ...]:
-    """Find the bars of a critical-difference diagram, ``PairwiseTest.cliques``. Teams without a mean rank are in none.
+    """Find the bars of a critical-difference diagram (``PairwiseTest.cliques``), without teams without a mean rank.
 
     Under Nemenyi these are all maximal groups of teams that do not differ, since only the difference of mean ranks
     decides. Under Wilcoxon there may be further groups, of teams that do not stand together. Teams with the same mean
@@ -445,7 +445,7 @@ def rank_differences(difference: Float64, rounding: float) -> _SignedRanks:
 
 
 def _rank_tied(won: Int64, ordered: Float64, begins: Bool, rounding: float) -> _SignedRanks:
-    """Rank differences of which some are tied or 0, (P, N): which are won, how large they are, where ties begin."""
+    """Rank differences (P, N), some tied or 0; return which are won, their sizes, and where ties begin."""
     pairs, units = won.shape
     start = np.flatnonzero(begins)
     size = np.diff(start, append=begins.size)
@@ -507,7 +507,7 @@ def exact_tail(pattern: int, number: int) -> Float64:
 
 
 def _who_is_ahead(signed: _SignedRanks) -> Int8:
-    """Say who of each pair has won more than half of the sum of ranks, as in ``_PairTests.ahead``."""
+    """Return which team of each pair has won more than half of the sum of ranks, as in ``_PairTests.ahead``."""
     ahead = np.sign(2 * signed.doubled_won - signed.doubled_sum)
     return fill_pairs(ahead, -ahead, 0.0).astype(np.int8)
 
@@ -541,7 +541,7 @@ def _correct_holm(p_values: Float64) -> Float64:
 
 
 def rounding_of(cost: Float64) -> float:
-    """Compute by how much equal values, or equal differences of values, may differ."""
+    """Compute the rounding error up to which values, or their differences, count as equal."""
     return VALUE_ROUNDING * float(np.abs(cost).max())
 
 
@@ -615,7 +615,7 @@ def rank_sums(doubled: Int64) -> _RankSums | None:
 
 
 def _has_few_sums(teams: int, units: int) -> bool:
-    """Say whether all sums of ranks can be listed, by about their number without ties."""
+    """Return whether all sums of ranks can be listed, by about their number without ties."""
     return units <= UNITS and teams <= TEAMS and teams ** (teams - 2) * units ** (teams - 1) <= SUMS
 
 

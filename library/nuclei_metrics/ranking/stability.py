@@ -175,7 +175,7 @@ def undrawn(position: Float64, reason: str) -> Stability:
 
 
 def at_once(entries: int) -> int:
-    """Say how many samples are worked on at once if each of them has so many entries."""
+    """Return the number of samples to process at once, given the number of entries of each sample."""
     return max(1, SAMPLE_ENTRIES_AT_ONCE // max(entries, 1))
 
 
@@ -264,12 +264,12 @@ def _describe_taus(taus: Float64, same_order: float) -> _TauDistribution:
 
 
 def rank_by_values(by_unit: Float64, rank: RankValues, *, aggregate: Literal["mean", "median"] = "mean") -> RankSamples:
-    """Rank samples by what their columns are over the drawn units: their mean or median, NaN left out.
+    """Rank samples by the mean or median of each column over the drawn units, NaN omitted.
 
     by_unit  float64 (T, K, G), what is averaged: the scores of units, or the ranks inside each unit
     rank     positions, float64 (S, T), from the columns of the samples, float64 (S, T, K), NaN where a team has no unit
 
-    What is held at once is bounded by ``SAMPLE_ENTRIES_AT_ONCE``, or by one sample.
+    Memory is limited by ``SAMPLE_ENTRIES_AT_ONCE``, or by one sample.
     """
     teams, columns, units = by_unit.shape
     average = sample_means if aggregate == "mean" else sample_medians
