@@ -2,13 +2,15 @@
 
 python -m benchmarks.screenshots          writes docs/pictures/*.webp, and the words of each picture to *.txt
 
-tests/test_docs.py compares these words with those of today's pages.
+tests/test_docs.py compares these words with those of today's pages. ``compare.webp`` is an animation: the command of
+the README is typed, the page opens, and the right arrow key leads through errors in the viewer.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 MOST_BYTES = 200_000
+ANIMATION, MOST_ANIMATED_BYTES, ERRORS_SHOWN = "compare", 1_500_000, 5
+COMMAND = "$ ./evaluate.sh compare demo/challenge/reference demo/submissions/finder demo/submissions/namer --report"
+TERMINAL = "<body style='background:#111;color:#eee;font:19px monospace;padding:24px'>{}<b>▌</b></body>"
 # name: page, and the part of it that is shown
 PICTURES = {
     "leaderboard": ("leaderboard.html", "#places"),
@@ -73,6 +78,39 @@ def opened(browser: Browser, board: Path, name: str) -> tuple[Page, str]:
     return page, " ".join(page.locator(part).inner_text().split()) + "\n"
 
 
+def animate(browser: Browser, demo: Path) -> list[tuple[Image.Image, int]]:
+    """Return the frames of the animation, and how long each is shown, ms."""
+    from evaluation.commands.main import run
+
+    for image in (demo / "challenge/images").iterdir():
+        shutil.copy(image, demo / "challenge/reference" / image.name.partition("_")[0])
+    models = [str(demo / "submissions" / name) for name in ("finder", "namer")]
+    page_of = ["--report", "--output", str(demo / "compared")]
+    if code := run(["compare", str(demo / "challenge/reference"), *models, *page_of]):
+        raise SystemExit(code)
+    page = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce", locale="en-GB")
+    frames = []
+
+    def shoot(milliseconds: int) -> None:
+        page.wait_for_timeout(500)
+        frame = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        frames.append((frame.resize((960, 600), Image.Resampling.LANCZOS), milliseconds))
+
+    for end in range(2, len(COMMAND) + 8, 8):
+        page.set_content(TERMINAL.format(COMMAND[:end]))
+        shoot(120)
+    page.goto((demo / "compared/compare.html").as_uri())
+    page.wait_for_selector("html[data-drawn]", state="attached")
+    shoot(2000)
+    page.locator("button[name=view]").dispatch_event("click")
+    shoot(1600)
+    for _ in range(ERRORS_SHOWN):
+        page.keyboard.press("ArrowRight")
+        shoot(1600)
+    page.close()
+    return frames
+
+
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
@@ -90,6 +128,11 @@ def main() -> None:
             (FOLDER / f"{name}.webp").write_bytes(content)
             (FOLDER / f"{name}.txt").write_text(words)
             page.close()
+        (first, _), *_ = frames = animate(browser, Path(scratch) / "demo")
+        rest, shown = [frame for frame, _ in frames[1:]], [milliseconds for _, milliseconds in frames]
+        path = FOLDER / f"{ANIMATION}.webp"
+        first.save(path, save_all=True, append_images=rest, duration=shown, loop=0, quality=70, method=6)
+        assert path.stat().st_size < MOST_ANIMATED_BYTES
         browser.close()
 
 

@@ -79,7 +79,8 @@ NEEDED = (
      "other and from reference.ignore.classes, also when upper and lower case are the same.", ""),
     ({"submission": {"files": "{case}.tif"}},
      "[contradictory-rules] submission.files: no {class} and no class_map although there are several classes; expected "
-     "a key that defines the class of a nucleus.", ""),
+     "a key that defines the class of a nucleus.",
+     " Write {class} in 'files', or add class_map or class_table. 'init' needs a sample with classes."),
     ({"submission": {"files": "../{case}/{class}"}},
      "[invalid-rule] submission.files: '../{case}/{class}'; expected a relative path with '/' between its parts, "
      "without '..'.", ""),

@@ -489,7 +489,7 @@ def board_stability(drawn: Stability, rules: RankingRules, table: ScoreTable) ->
 
 
 def board_gaps(table: ScoreTable, rules: RankingRules, unit_name: str) -> _BoardGaps:
-    """Count the values that ranked teams lack; absent if missing."""
+    """Count the values that ranked teams lack; absent if no team lacks any."""
     gaps, lacking = table.gaps, find_gaps(table).sum(axis=-1)
     values, left_out, rule = len(table.units), 0, "no-value"
     if gaps is not None:

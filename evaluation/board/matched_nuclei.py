@@ -147,7 +147,7 @@ class Alike:
 
     pairs      (team, team, share), the largest share first
     reference  (team, share of its matched nuclei with exactly the pixels of the reference)
-               others     the largest share among the other pairs; None if missing
+               others     the largest share among the other pairs; None without other pairs
     """
 
     pairs: tuple[tuple[str, str, float], ...] = ()

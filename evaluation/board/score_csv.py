@@ -515,7 +515,7 @@ def _in_samples(
 
 
 def _gaps_of(settled: Settled, group_of_case: Int64, groups: int) -> Gaps | None:
-    """Return the values of cases after gaps are treated, (T, K, C); None if missing."""
+    """Return the values of cases after gaps are treated, (T, K, C); None without gaps."""
     if not settled.lacking.any():
         return None
     own = settled.own

@@ -138,7 +138,8 @@ class Challenge(Rules):
                 raise contradiction(f"{side}.not_annotated", got, "a name there for unannotated regions")
             if len(self.classes) > 1 and not rules.tells_class:
                 got = "no {class} and no class_map although there are several classes"
-                raise contradiction(f"{side}.files", got, "a key that defines the class of a nucleus")
+                fix = "Write {class} in 'files', or add class_map or class_table. 'init' needs a sample with classes."
+                raise contradiction(f"{side}.files", got, "a key that defines the class of a nucleus", fix)
             for key, is_used, column in (
                 ("units", rules.value("units") not in (None, "px"), "spacing_um"),
                 ("format", rules.needs_index, "index"),

@@ -35,9 +35,9 @@ def invalid(key: str, got: str, expected: str) -> RuleFault:
     return RuleFault(fault("invalid-rule", key, got=got, expected=expected))
 
 
-def contradiction(key: str, got: str, expected: str) -> RuleFault:
+def contradiction(key: str, got: str, expected: str, fix: str = "") -> RuleFault:
     """The fault of a contradictory or meaningless value."""
-    return RuleFault(fault("contradictory-rules", key, got=got, expected=expected))
+    return RuleFault(fault("contradictory-rules", key, got=got, expected=expected, fix=fix))
 
 
 def faults_of(error: Any, location: Iterable[object]) -> list[Finding]:

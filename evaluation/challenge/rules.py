@@ -320,7 +320,7 @@ class MetricRules(Rules):
         return tuple(dict.fromkeys(name.partition(".")[0] for name in self.families))
 
     def check_coverage(self) -> None:
-        """Refuse a coverage or a distance cap without sense or use, and families that lack theirs."""
+        """Refuse a coverage or distance cap that is invalid or unused, and families without theirs."""
         families = set(self.family_names)
         if (self.coverage is not None) != ("covered" in families):
             got = "missing for the family 'covered'" if "covered" in families else "given without the family 'covered'"

@@ -431,7 +431,7 @@ def _mean_fit(images: Sequence[TriedImage], predictions: Sequence[Instances]) ->
 
 
 def _likely_shift(images: Sequence[TriedImage]) -> tuple[float, float] | None:
-    """Find the vector (x, y), whole px, by which most predicted centroids would have to move; None if missing."""
+    """Find the vector (x, y), whole px, by which most predicted centroids would have to move; None if there is none."""
     differences = []
     for image in images:
         both = image.reference.centroids_yx(), image.prediction().centroids_yx()

@@ -546,7 +546,7 @@ def _write_array(folder: Path, name: str, plane: Array) -> Path:
 
 
 def axis_of_masks(array: Array, sizes: Collection[Size]) -> int | None:
-    """The axis along which each plane is the mask of one nucleus; None if missing.
+    """Return the axis along which each plane is the mask of one nucleus; None if there is no such axis.
 
     Each plane has one value besides 0 and, for numbers, one region; booleans may have several.
     """

@@ -560,10 +560,7 @@ def _common_section(document: Document) -> list[page.Section]:
     if len(common["teams"]) < 2:
         return [page.Section("common", "On common nuclei", tuple(notes))] if notes else []
     others = len(common["teams"]) - 1
-    ahead = [
-        f"ahead in {metric_title(measure['name'])} {'↑' if measure['better'] == 'higher' else '↓'} or matches"
-        for measure in common["measures"]
-    ]
+    ahead = [f"ahead in {metric_title(measure['name'])} or matches" for measure in common["measures"]]
     rows: list[list[page.Value]] = [
         [team["name"], team["matched"], *(page.Cell(wins, f"{wins:,} of {others:,}") for wins in team["ahead"])]
         for team in common["teams"]

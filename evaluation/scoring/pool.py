@@ -247,7 +247,7 @@ class ProcessPool(Pool):
         return answer
 
     def employ(self) -> None:
-        """Return every task that waits to a worker that does nothing, or to a new one."""
+        """Assign every waiting task to an idle worker, or to a new worker."""
         width = 1 if self.alone in self.tasks else self.width
         if self.queue and not self.workers and memory_left().each < CASE_BYTES:  # no room for a case
             return

@@ -102,7 +102,7 @@ def stream_size(stream: BinaryIO, *, where: str, bytes_limit: int) -> int:
 
 
 def check_bytes(count: int, what: str, where: str, limit: int, kind: str = "") -> None:
-    """Refuse something of more bytes than the limit, before they are taken. Raises InputFault ("too-large")."""
+    """Refuse a size in bytes above the limit, before the memory is allocated. Raises InputFault ("too-large")."""
     if count > limit:
         raise too_large(where, f"{what} of {count:,} bytes{kind and f' ({kind})'}", limit)
 
@@ -189,7 +189,7 @@ def unbounded_chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
 
 
 def gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the same bytes, at least CHUNK_BYTES at a time but for the last: gzip may return them one by one."""
+    """Merge small chunks into blocks of at least CHUNK_BYTES: gzip may yield single bytes."""
     parts: list[bytes] = []
     size = 0
     for chunk in chunks:
@@ -202,7 +202,7 @@ def gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def check_number(number: int, what: str, key: str, where: str, limits: LimitRules) -> None:
-    """Refuse more of something than the limit with the name ``key`` allows. Raises InputFault ("too-large")."""
+    """Refuse a number above the limit called ``key``. Raises InputFault ("too-large")."""
     if number > (limit := getattr(limits, key)):
         raise refused("too-large", where, wording="too-many", what=what, limit=limit, key=key)
 

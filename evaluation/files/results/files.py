@@ -26,7 +26,7 @@ def _count_placed(names: Iterable[str]) -> None:
 
 
 def note_of_placed() -> str:
-    """Return the complete results, or files; "" if missing."""
+    """Name the complete results or files; "" if there are none."""
     results, files = _placed_counts
     what = f"results that were complete before are kept: {results}" if results else ""
     return what or (f"files that were complete before are kept: {files}" if files else "")

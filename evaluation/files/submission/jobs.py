@@ -342,7 +342,7 @@ class _JobReader:
         return sorted(faults)
 
     def pattern_of(self, name: str) -> str:
-        """Return the ``case_key`` under which an input would be a case, "" if missing."""
+        """Return the ``case_key`` under which an input would be a case, "" if there is none."""
         inside = [case.name for case in self.challenge.cases if case.name in name]
         longest = max(inside, key=len, default="")
         return name.replace(longest, "{case}", 1) if longest and not set(name) & set("{}") else ""

@@ -39,7 +39,7 @@ def signal_again(number: int, handler: Callable[[int, object], object]) -> None:
 
 
 def too_low_limit() -> str:
-    """Return a limit of this process under which the program cannot run, in words; "" if missing."""
+    """Return a limit of this process under which the program cannot run, in words; "" if all suffice."""
     for what, kind, least in _LEAST:
         if 0 <= (limit := resource.getrlimit(kind)[0]) < least:  # -1: no limit
             return f"needs {least / 1e6:.0f} MB of {what}, and may take {limit / 1e6:.0f} MB"

@@ -372,7 +372,7 @@
       item.firstChild.style.setProperty("--swatch", swatch);
       return item;
     });
-    viewer.querySelector(".legend").replaceChildren(...legend, element("li", "solid line: reference, broken line: prediction"));
+    viewer.querySelector(".legend").replaceChildren(...legend, element("li", "solid line: reference, dashed line: prediction"));
     boxes.forEach((box, team) => {
       box.checked = models.has(team);
       const swatch = box.parentElement.querySelector(".swatch");

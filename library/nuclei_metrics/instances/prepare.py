@@ -419,7 +419,7 @@ def split_by_region(
 
 
 def left_out(instances: Instances, places: Int64) -> Instances | None:
-    """The instances that are in none of the places, None: there are none."""
+    """Return the instances whose indices are not in ``places``; None if there are no such instances."""
     has_left = np.ones(len(instances), np.bool_)
     has_left[places] = False
     return select_instances(instances, has_left) if has_left.any() else None

@@ -888,7 +888,7 @@ def _find_groups(left: Int64, right: Int64) -> _CompetingGroups:
 
 
 def _number_inside(group: Int64, sizes: Int64) -> Int64:
-    """The number of each node inside its group, from 0."""
+    """Number the nodes of each group from 0."""
     order = np.argsort(group, kind="stable")
     number = np.empty(len(group), np.int64)
     number[order] = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

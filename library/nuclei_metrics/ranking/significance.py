@@ -236,7 +236,7 @@ def _can_differ(test: Test, teams: int, units: int, level: float) -> bool:
 
 
 def _why_no_test(cost: Float64) -> NoTest | None:
-    """Say why teams cannot be tested by their values in the units that all of them have, (T, N); None if they can."""
+    """Return why teams cannot be tested by their values in the units that all have, (T, N); None if they can."""
     teams, units = cost.shape
     if teams < 2:
         return "one-team"
