@@ -95,7 +95,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], dict[str, str], tuple[str, 
         {
             "column c0": r"'A' .* ahead of 'B' .* \| mean difference over 30 patients; ahead in 1$",
             "first in other methods": "in 4 of 5; 'B' in 1 ",
-            "decided by": "without patient P29 another first rank",
+            "decided by": "without patient P29 the first rank changes",
         },
         (),
     ),
@@ -179,7 +179,7 @@ def test_gaps_are_counted_over_all_columns_and_told_if_they_decide(tmp_path: Pat
     document = json.loads((tmp_path / "out/leaderboard.json").read_text())
     assert leaders_of(document) == ["B"]
     decided = facts(document)["decided by"]
-    assert "in the cases that all have 'A' first" in decided
+    assert "on the cases that all teams have 'A' first" in decided
     assert "'A' lacks 8 of 24 values, counted as the worst" in decided
 
 

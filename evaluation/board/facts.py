@@ -34,7 +34,11 @@ COUNTED_AS = {
     "no-value": "without a rank in the column",
     "complete_cases": "excluded for all teams",
 }
-WITHOUT = {"minimum": "without the minimum", "weights": "with equal weights", "gaps": "in the {kind} that all have"}
+WITHOUT = {
+    "minimum": "without the minimum",
+    "weights": "with equal weights",
+    "gaps": "on the {kind} that all teams have",
+}
 COLUMNS_UP_TO = 4  # with a line of their own
 RUNNERS_UP = 2  # teams that the first one is tested against by name
 
@@ -237,9 +241,9 @@ def _decisions(document: Document) -> Iterator[_Fact]:
     if without:
         one = unit_of(document)
         parts.append(
-            f"without {one} {without[0]} another first rank"
+            f"without {one} {without[0]} the first rank changes"
             if len(without) == 1
-            else f"without any one of {len(without):,} {kind} ({in_words(without)}) another first rank"
+            else f"without any one of {len(without):,} {kind} ({in_words(without)}) the first rank changes"
         )
     gaps, rests_on = document.get("gaps"), "the same scores, ranked again"
     if gaps:
