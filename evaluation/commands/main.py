@@ -20,29 +20,32 @@ from evaluation.files.system import process_limit
 from evaluation.findings import errors, quote, render_findings, render_summary
 
 GROUPS = {
-    "Compare": {
+    "Compare models": {
         "compare": "Score one or more models against a reference.",
         "convert": "Convert annotations or predictions to another format.",
         "report": "Create an HTML report from results.",
         "explain": "Explain a message, metric, rule or preset.",
         "demo": "Create, score and rank a small example challenge.",
     },
-    "Take part": {"validate": "Check a submission (needs no reference).", "score": "Score a submission."},
-    "Prepare": {
+    "Take part in a challenge": {
+        "validate": "Check a submission (needs no reference).",
+        "score": "Score a submission.",
+    },
+    "Prepare a challenge": {
         "init": "Create challenge.toml and cases.csv from a reference.",
         "rasterise": "Convert the reference to label images and check overlaps.",
         "sensitivity": "Measure the effect of one pixel on scores and matching.",
         "kit": "Create the files for participants.",
         "phase": "Print the settings for a phase on grand-challenge.org.",
     },
-    "Run": {"leaderboard": "Score and rank all teams.", "rank": "Rank teams from existing scores."},
-    "Defend": {
+    "Run a challenge": {"leaderboard": "Score and rank all teams.", "rank": "Rank teams from existing scores."},
+    "Verify and publish": {
         "audit": "Test the ranking under other rules.",
         "archive": "Pack rules, results and ranking into one ZIP.",
         "verify": "Recompute an archive and compare.",
     },
 }
-FILE_OF_GROUP = {"Compare": "look", "Prepare": "prepare"}  # of other groups: "run"
+FILE_OF_GROUP = {"Compare models": "look", "Prepare a challenge": "prepare"}  # of other groups: "run"
 MODULES = {name: FILE_OF_GROUP.get(group, "run") for group, names in GROUPS.items() for name in names}
 COMMANDS = tuple(MODULES)
 

@@ -82,8 +82,8 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
 def sensitivity(challenge: Path, output: Path | None, workers: int | None, report: bool) -> None:
     """What does a pixel cost? Compare the reference with itself, a pixel or two larger, smaller, lower, or coarser.
 
-    Advises how to match nuclei of this size and how to score their outlines, before anybody takes part: medians of IoU,
-    Dice, Hausdorff distance and surface Dice by class and size, and the share of nuclei that each matching rule loses.
+    Recommends a matching rule and scores of outlines for nuclei of this size, before anybody takes part: medians of
+    IoU, Dice, Hausdorff distance and surface Dice by class and size, and the share of nuclei that each rule loses.
     """
     from evaluation.board.sensitivity import study_sensitivity
     from evaluation.report.studies import sensitivity_page

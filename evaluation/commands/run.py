@@ -371,8 +371,8 @@ def archive(challenge: Path, results: Path, output: Path, date: datetime | None,
 def verify(archive: Path, submissions: Path | None, workers: int | None) -> None:
     """Recompute an ARCHIVE as far as it permits: checksums, metadata, rules, the ranking, the scores of teams.
 
-    With --submissions and the reference in it every result, too. Says of each whether it is the same to the byte, the
-    same to the digit, or cannot be checked; exit code 1 if one differs.
+    With --submissions, and the reference in the archive, every result is recomputed. Each item is the same to the byte,
+    the same to the digit, different, or cannot be checked; the exit code is 1 if an item differs.
     """
     from evaluation.platform.archive import verify_archive
 
