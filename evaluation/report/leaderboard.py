@@ -287,7 +287,7 @@ def standing_of(document: Document, name: str) -> list[page.Block]:
         best = tables.decimal_cell(value, f"{{}} ({tables.write_name(first)})") if ranked else page.Cell(None)
         own_value, rank = tables.decimal_cell(own["value"]), tables.rank_cell(own.get("rank"))
         records.append({"score": title, "value": own_value, "rank": rank, "best": best})
-    table = tables.table_of("standing", "The scores that rank", [*records[0]], records, sortable=False)
+    table = tables.table_of("standing", "Ranked scores", [*records[0]], records, sortable=False)
     behind = page.Text(tuple(columns_lost(document, name, _column_titles(document))))
     return [page.Text((f"{words}.",)), table, *[behind] * bool(behind.paragraphs)]
 

@@ -175,8 +175,8 @@ def _error_table(result: ResultDocuments, costs: Document) -> Table:
         ["error", *(f"{metric_title(path)} lost" for path in paths), "reference nuclei", "predictions"],
         rows,
         sortable=False,
-        note="Lost: how much higher the score would be if errors of this kind alone were corrected. Losses do not add "
-        "up: errors hide each other.",
+        note="Lost: how much higher the score would be if errors of this kind alone were corrected (poor outline: the "
+        "outlines of all matched nuclei). Losses do not add up, because errors interact.",
     )
 
 
