@@ -137,8 +137,8 @@ def test_a_lost_scheduler_is_one_sentence_and_the_same_command_goes_on(own_demo:
             first.wait()
             mark.unlink()
             assert call.stderr.read() == (
-                f"Cannot run: [no-cluster] --cluster '{address}': the scheduler was lost; expected a scheduler to the "
-                "end. Start it and its workers again, and run the command again. Completed work is kept.\n"
+                f"Cannot run: [no-cluster] --cluster '{address}': the scheduler was lost; expected a scheduler that "
+                "runs to the end. Start it and its workers again, and run the command again. Completed work is kept.\n"
             )
         left.kill()  # some end with their scheduler, some wait for ever
         assert call.returncode == 70

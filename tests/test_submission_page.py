@@ -290,7 +290,7 @@ def test_of_many_nuclei_those_that_lost_most_are_kept_and_it_is_said(monkeypatch
     monkeypatch.setattr(nucleus_browser, "NUCLEI_UP_TO", 3)
     block = browser_of([TeamNuclei("", nuclei_of(reference_area=np.array([5.0, 50, 7, 70, 9])), {})], IOU)
     assert block.data["columns"]["loss"] == [50, 70, 9]
-    assert block.note == "The 3 of 5 nuclei that lost most are here."
+    assert block.note == "Here: the 3 of 5 nuclei with the largest loss."
     assert browser_section([TeamNuclei("", nuclei_of(outcome=np.empty(0, np.int64)), {})], IOU) == []
 
 
