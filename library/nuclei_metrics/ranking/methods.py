@@ -404,7 +404,7 @@ def find_gaps(table: ScoreTable) -> Bool:
 def _reasons_unranked(table: ScoreTable, values: Float64, position: Float64, gaps: Bool) -> dict[str, str]:
     """Return why teams have no position. Units are counted, not named: their names may be hidden from participants.
 
-    gaps  bool (T, K, G), units whose lack was enough; G is 0 where only columns count
+    gaps  bool (T, K, G), units whose missing values are the reason; G is 0 where only columns count
     """
     why = {}
     absent, in_units = np.isnan(values), gaps.sum(axis=-1)
