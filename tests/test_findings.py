@@ -428,7 +428,7 @@ def test_no_wording_speaks_of_a_challenge_to_somebody_who_compares_folders() -> 
 
 def test_a_finding_is_told_again_to_somebody_who_compares_folders() -> None:
     large = fault("too-large", "'a.xml'", wording="too-many", limit=9, what="vertices", key="vertices_per_file")
-    told = replace(large, fix=f"{large.fix} Or simplify the outlines.").for_folders()
+    told = large.advised("Or simplify the outlines.").for_folders()
     assert told.fix == "Make the file smaller; a challenge may have a higher limit. Or simplify the outlines."
     assert (told.where, told.got, told.expected) == (large.where, large.got, large.expected)
     own = fault("too-large", "'a.xml'", got="1", expected="limits.json_depth", fix="See cases.csv.")

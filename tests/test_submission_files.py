@@ -28,6 +28,7 @@ from evaluation.files.submission import SubmissionFiles
 from evaluation.files.submission import files as module
 from evaluation.files.submission import open_submission as open_with_limits
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
+from evaluation.folders.convert import is_soon_looked_at
 from evaluation.scoring.receive import receive_submission
 
 KINDS = pytest.mark.parametrize("kind", ["folder", "zip"])
@@ -549,6 +550,7 @@ def test_extra_fields_that_zipfile_takes_long_to_read_are_refused(tmp_path, monk
     monkeypatch.setattr(zipfile, "ZipInfo", None)  # would fail if a member were listed
     (line,) = rejected(path, files_per_submission=1000)
     assert "without large extra fields" in line
+    assert not is_soon_looked_at(path)
 
 
 def test_bytes_before_and_behind_a_zip_change_nothing(tmp_path: Path) -> None:

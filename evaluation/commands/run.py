@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,10 +28,8 @@ def _with_other_format(findings: Sequence[Finding], challenge: Path, submission:
     from evaluation.challenge import Challenge
     from evaluation.folders.convert import with_other_format
 
-    told = with_other_format(findings, submission, Challenge.load(challenge).submission.format)
-    if submission != options.INPUT:
-        return tuple(told)
-    return tuple(replace(finding, fix=finding.fix.replace(f"{options.INPUT}/", "")) for finding in told)
+    format, is_inside = Challenge.load(challenge).submission.format, submission == options.INPUT
+    return with_other_format(findings, submission, format, is_inside=is_inside)
 
 
 @click.command()

@@ -26,7 +26,6 @@ FAULTS_NAMED = 20  # more of a kind are counted, not listed
 SUMMARY_LIMIT = 400  # characters of a summary: some 300 for a fault
 EXAMPLES_SHOWN = 3
 _TEXT_CHARACTERS = 1000  # of a text in the data of a finding; wordings show less
-_OF_FOLDERS = "{folders:if "
 
 Severity = Literal["error", "warning"]
 T = TypeVar("T")
@@ -43,7 +42,7 @@ class Finding:
     count     number of equal faults
     named     number of places in ``where``
     wording   the wording of the code, "" for the default
-    data      values for the wording: numbers, texts and tuples of them
+    data      what ``fault`` needs to word it again: numbers, texts and tuples of them
     side      "reference" if the fault is in a file of the reference
     trace     the traceback of an unexpected exception, for the log
     """
@@ -72,14 +71,15 @@ class Finding:
 
     def for_folders(self) -> Finding:
         """Return the finding in the words for somebody who compares folders and has no challenge."""
-        texts, templates = [], wording_of(self.code, self.wording)
-        for text, template in zip((self.got, self.expected, self.fix), templates, strict=True):
-            with suppress(LookupError, TypeError, ValueError):  # of data from a decoder
-                usual = render(template, self.data) if _OF_FOLDERS in template else ""
-                if usual and text.startswith(usual):  # more may follow, such as advice
-                    text = render(template, self.data, folders=True) + text[len(usual) :]
-            texts.append(text.strip())
-        return replace(self, got=texts[0], expected=texts[1], fix=texts[2])
+        with suppress(AttributeError, LookupError, TypeError, ValueError):  # of data from a decoder
+            words = fault(self.code, self.where, wording=self.wording, **{**self.data, "folders": True})
+            return replace(self, got=words.got, expected=words.expected, fix=words.fix)
+        return self
+
+    def advised(self, words: str) -> Finding:
+        """Return the finding with further words behind its remedy."""
+        further = f"{self.data.get('further', '')} {words}".strip()
+        return replace(self, fix=f"{self.fix} {words}".strip(), data={**self.data, "further": further})
 
 
 def fault(
@@ -90,23 +90,26 @@ def fault(
     got: str | None = None,
     expected: str | None = None,
     fix: str | None = None,
+    further: str = "",
     **data: Any,
 ) -> Finding:
     """The finding of a code at one or more places (the first three are named), in one of its wordings.
 
     total               number of equal faults, if not one per place
     got, expected, fix  texts that the wording leaves to the caller, or better texts
+    further             words behind the remedy
     data                values for the wording
 
     >>> fault("unknown-class", "'a.xml', region 1", name="Lymphocytes", known=["epithelial", "lymphocyte"]).fix
     "Did you mean 'lymphocyte'?"
     """
-    named, said = where[:EXAMPLES_SHOWN], (got, expected, fix)
-    templates = zip(said, wording_of(code, wording), strict=True)
-    texts = [render(text, data) if own is None else own for own, text in templates]
+    named, given = where[:EXAMPLES_SHOWN], {"got": got, "expected": expected, "fix": fix}
+    templates = zip(given.values(), wording_of(code, wording), strict=True)
+    texts = [(render(text, data) if own is None else own).strip() for own, text in templates]
     count = len(where) if total is None else total
-    plain = {key: _plain(value) for key, value in data.items()}
-    return Finding(code, _join_places(named), texts[0], texts[1], texts[2], count, len(named), wording, plain)
+    plain = {key: _plain(value) for key, value in data.items()} | {key: text for key, text in given.items() if text}
+    finding = Finding(code, _join_places(named), texts[0], texts[1], texts[2], count, len(named), wording, plain)
+    return finding.advised(further) if further else finding
 
 
 def _plain(value: object) -> Any:
@@ -414,13 +417,13 @@ class _Templates(Formatter):
         return (one if value == 1 else many) if is_plural else format(value, format_spec)
 
 
-def render(template: str, data: Mapping[str, Any], *, folders: bool = False) -> str:
-    """Return a template filled with its data, for comparisons of folders or for challenges.
+def render(template: str, data: Mapping[str, Any]) -> str:
+    """Return a template filled with its data, for comparisons of folders if they contain ``folders``.
 
     Raises KeyError for data that are lacking.
     """
     no_positions: Sequence[Any] = ()
-    return _Templates().vformat(template, no_positions, {"folders": folders, **data})
+    return _Templates().vformat(template, no_positions, {"folders": False, **data})
 
 
 # --- the pages of codes: in the terminal, and as docs/findings.md, which a test keeps equal to them -------------------

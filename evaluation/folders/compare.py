@@ -311,7 +311,7 @@ def _about_labels(finding: Finding, *, is_of_reference: bool) -> Finding:
     label = finding.data.get({"negative-label": "value", "not-annotated": "label"}.get(finding.code, ""))
     if label is None or finding.wording or not is_of_reference:
         return finding
-    return replace(finding, fix=f"{finding.fix} If it is not annotated: --ignore {label}.")
+    return finding.advised(f"If it is not annotated: --ignore {label}.")
 
 
 def _about_um(hint: Finding, side: Source) -> Finding:
@@ -320,16 +320,15 @@ def _about_um(hint: Finding, side: Source) -> Finding:
         return hint
     factor = f"{hint.data['factor']:g}"
     call = convert_call(side.path, side.files()[0].name, "--to", "geojson", "--set", f"scale={factor}")
-    return replace(hint, fix=f"{hint.fix} If so, multiply them by {factor}. {call}".rstrip())
+    return hint.advised(f"If so, multiply them by {factor}. {call}")
 
 
 def _with_advice(finding: Finding) -> Finding:
     if finding.code == "instance-without-class":
-        return replace(finding, fix=f"{finding.fix} Or ignore classes: --classes none.")
+        return finding.advised("Or ignore classes: --classes none.")
     if finding.code != "unknown-class":
         return finding
-    fix = f"{finding.fix} Name all classes in --classes, or take all nuclei as one class: --classes none."
-    return replace(finding, fix=fix.strip())
+    return finding.advised("Name all classes in --classes, or take all nuclei as one class: --classes none.")
 
 
 def model_names(paths: Sequence[Path]) -> dict[str, Path]:

@@ -23,8 +23,8 @@ from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.documents import parse_toml
 from evaluation.challenge.formats import FORMATS, dotted, faults_of, keys_of_formats
 from evaluation.files.decoding.annotations import Annotations, library_faults
-from evaluation.files.decoding.pixels import CLASS_NAMES, ID_NAMES, read_image, suffix_of
-from evaluation.files.decoding.streams import COORDINATE_LIMIT, damage_told, plain_chunks
+from evaluation.files.decoding.pixels import CLASS_NAMES, ID_NAMES, check_directory, read_image, suffix_of
+from evaluation.files.decoding.streams import COORDINATE_LIMIT, CutOff, Damaged, damage_told, plain_chunks
 from evaluation.files.formats import Request, read_annotations
 from evaluation.files.formats.detect import find_image
 from evaluation.files.formats.geojson import write_geojson
@@ -422,8 +422,7 @@ def _refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
     try:
         yield
     except (InputFault, SubmissionRejected) as refusal:
-        findings = [replace(each, fix=f"{each.fix} {hints.get(each.code, '')}".strip()) for each in refusal.findings]
-        raise ConversionRefused(*findings) from None
+        raise ConversionRefused(*(each.advised(hints.get(each.code, "")) for each in refusal.findings)) from None
     except OSError as error:
         raise WrongUsage(
             fault("unreadable-file", quote(source), got=(error.strerror or "not readable").lower())
@@ -448,8 +447,8 @@ def _classes_in_npz(stream: BinaryIO, request: Request, case: Case) -> npt.NDArr
     stream.seek(0)
     if suffix_of(request.name) != ".npz":
         return None
-    with damage_told(request.where, "a ZIP file"), zipfile.ZipFile(stream) as archive:
-        arrays = {Path(name).stem for name in archive.namelist()}
+    with damage_told(request.where, "a ZIP file"):
+        arrays = {Path(member.filename).stem for member in check_directory(stream)}
     if len(arrays & set(CLASS_NAMES)) != 1 or not arrays & set(ID_NAMES):
         return None
     where, limit = request.where, request.limits.bytes_per_file
@@ -531,32 +530,34 @@ def parse_size(size: str | None) -> tuple[int, int] | None:
     return int(match[1]), int(match[2])
 
 
-def with_other_format(findings: Sequence[Finding], submission: Path, format: str) -> list[Finding]:
+def with_other_format(
+    findings: Sequence[Finding], submission: Path, format: str, *, is_inside: bool
+) -> tuple[Finding, ...]:
     """Findings about a rejected submission: if its files have another format than the challenge's, it is reported.
 
     The detected format and the command that converts a file follow the first error and all errors of its code; they
     replace the pattern if no file was found.
     """
     if not is_soon_looked_at(submission):
-        return list(findings)
+        return tuple(findings)
     with tempfile.TemporaryDirectory(prefix="evaluation-validate-") as workspace:
         try:
             source = looked.look(submission, Path(workspace), imports=True)
         except (InputFault, SubmissionRejected, WrongUsage, OSError):
-            return list(findings)
+            return tuple(findings)
     if source.format == format:
-        return list(findings)
+        return tuple(findings)
     case = next(iter(source.cases.values()))
     name, images = case.files[0].name, counted(len(source.cases), "image")
     words = f"It contains {images} as {source.format}; expected: {format}."
     if (target := TARGET_OF_FORMAT.get(format)) is not None:
         size = ["--size", "HEIGHTxWIDTH"] if target in PAINTED and case.size_yx is None else []
-        words = f"{words} {convert_call(submission, name, '--to', target, *size)}".rstrip()
+        words = f"{words} {convert_call(submission, name, '--to', target, *size, is_inside=is_inside)}".rstrip()
     first = min(finding for finding in findings if finding.severity == "error")
     before = "" if first.code == "no-case-found" else first.fix
-    return [
+    return tuple(
         replace(one, fix=f"{before and one.fix} {words}".strip()) if one.code == first.code else one for one in findings
-    ]
+    )
 
 
 def is_soon_looked_at(submission: Path) -> bool:
@@ -565,7 +566,7 @@ def is_soon_looked_at(submission: Path) -> bool:
         return sum(1 for _ in islice(submission.rglob("*"), LOOKED_AT_FILES + 1)) <= LOOKED_AT_FILES
     if not zipfile.is_zipfile(submission):
         return True
-    with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(submission) as archive:
-        sizes = [member.file_size for member in archive.infolist()]
+    with suppress(CutOff, Damaged, OSError), submission.open("rb") as stream:
+        sizes = [member.file_size for member in check_directory(stream)]
         return len(sizes) <= LOOKED_AT_FILES and sum(sizes) <= LOOKED_AT_BYTES
     return False

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import codecs
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,8 +26,8 @@ from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.guard import reader_faults_told
 from evaluation.files.decoding.label_array import find_edges, values_of_masks
 from evaluation.files.decoding.mat_file import MatFile, read_mat_labels
-from evaluation.files.decoding.pixels import TISSUE_SUFFIXES, read_image, read_image_size, suffix_of
-from evaluation.files.decoding.streams import CONVERT, CutOff, Damaged, foreign_file, what_it_is
+from evaluation.files.decoding.pixels import TISSUE_SUFFIXES, check_directory, read_image, read_image_size, suffix_of
+from evaluation.files.decoding.streams import CONVERT, GZIP_MAGIC, CutOff, Damaged, foreign_file, what_it_is
 from evaluation.files.decoding.tiff import Tag, TiffFile
 from evaluation.files.formats import BY_NAME, Request, read_annotations, read_collection
 from evaluation.files.formats.arrays import TYPE_MAP, TYPES, CaseArray, variable_of
@@ -44,7 +43,7 @@ from evaluation.files.formats.detect import (
     header_names,
     list_images,
 )
-from evaluation.files.formats.imports import READERS, is_store, kind_of
+from evaluation.files.formats.imports import READERS, STORE_DIRECTORY_BYTES, is_store, kind_of
 from evaluation.files.formats.label_image import read_class_table
 from evaluation.files.formats.tables import CLASS_COLUMNS, ID_COLUMNS
 from evaluation.files.submission.by_pattern import NOTE, PLATFORM_LISTS
@@ -277,7 +276,7 @@ def _recognised(name: str, path: Path) -> SourceFile | str:
             )
         if (detected := detect_format(path)) is None:
             return next(filter(None, (words(path) for words in OTHERS)), UNKNOWN)
-        if detected.format in TABLE_FORMATS and _first_bytes(path).startswith("a gzip"):
+        if detected.format in TABLE_FORMATS and _head_of(path).startswith(GZIP_MAGIC):
             return "a table in a gzip file, which is not opened: unpack it"
         if detected.format != "label_image":
             return SourceFile(name, path, detected, SUFFIX_OF_FORMAT.get(detected.format, ".json"))
@@ -294,11 +293,9 @@ def _is_zip_of_others(path: Path, suffix: str) -> bool:
     name = path.name.lower()
     if suffix != ".npz" or not name.endswith(".zip") or name.endswith(".zarr.zip"):
         return False
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return not any(member.endswith(".npy") for member in archive.namelist())
-    except zipfile.BadZipFile:
-        return False
+    with suppress(CutOff, Damaged), path.open("rb") as stream:
+        return not any(member.filename.endswith(".npy") for member in check_directory(stream, STORE_DIRECTORY_BYTES))
+    return False
 
 
 def _is_coloured(path: Path, suffix: str) -> bool:
@@ -320,13 +317,15 @@ def _volume_of_scanner(path: Path) -> str:
     return f"an image as scanners make it ({suffix}), most often a volume; {VOLUMES}" if is_volume else ""
 
 
-def _first_bytes(path: Path) -> str:
+def _head_of(path: Path) -> bytes:
     with path.open("rb") as stream:
-        return what_it_is(stream.read(16))
+        return stream.read(16)
 
 
 # What may know a file of no format, in words; the first that does counts.
-OTHERS: tuple[Callable[[Path], str], ...] = (_volume_of_scanner, foreign_file, foreign_table, _first_bytes)
+OTHERS: tuple[Callable[[Path], str], ...] = (
+    _volume_of_scanner, foreign_file, foreign_table, lambda path: what_it_is(_head_of(path)),
+)  # fmt: skip
 
 
 def _nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsage:

@@ -301,14 +301,15 @@ def imported(path: Path, workspace: Path, *, name: str | None = None, dataset: s
     return made
 
 
-def convert_call(side: Path, name: str, *options: str) -> str:
+def convert_call(side: Path, name: str, *options: str, is_inside: bool = False) -> str:
     """Return a sentence with the command that converts a file of a folder or ZIP; "" if no command can name the file.
 
-    side  the folder, file or ZIP that was looked at
+    side       the folder, file or ZIP that was looked at
+    is_inside  the command is run in the folder
     """
     is_packed = side.is_file() and suffix_of(side.name) != ".npz" and zipfile.is_zipfile(side)
     file = side / name if side.is_dir() else Path(name) if is_packed else side
-    call = shell_command("evaluation", "convert", file, "OUTPUT", *options)
+    call = shell_command("evaluation", "convert", Path(name) if is_inside else file, "OUTPUT", *options)
     if not call or not (is_packed or file.is_file()):  # some names stand for a part of a file
         return ""
     return f"{'Unpack the ZIP. In its folder this' if is_packed else 'This'} converts a file: {call}"

@@ -84,7 +84,7 @@ def _named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
         head = stream.read(HEAD_BYTES)
         is_zip = head.startswith(b"PK") and name.lower().endswith(".zip")
         what = what or (ZIP_IN_ZIP if is_zip else foreign_content(head))
-    return replace(finding, fix=f"{finding.fix} {quote(name, 120)} is {what}.") if what else finding
+    return finding.advised(f"{quote(name, 120)} is {what}.") if what else finding
 
 
 def _with_image_ids(challenge: Challenge, folder: ReferenceFolder) -> Challenge:

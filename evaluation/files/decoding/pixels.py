@@ -138,15 +138,17 @@ def _zip_damage_told() -> Iterator[None]:
         raise CutOff from None
 
 
-def check_directory(stream: BinaryIO, most: int = DIRECTORY_BYTES) -> None:
-    """Refuse a ZIP if its list of members has more bytes than ``most``, repeats a member, or lets members share bytes.
+def check_directory(stream: BinaryIO, most: int = DIRECTORY_BYTES) -> list[zipfile.ZipInfo]:
+    """Return the members of a ZIP.
 
-    Raises CutOff, Damaged.
+    Raises CutOff, Damaged: the list of members has more bytes than ``most``, repeats a member, or lets members share
+    bytes.
     """
     members = list_zip_members(stream, most, most)
     if len({member.filename for member in members}) < len(members):
         raise Damaged("a list that names a member twice")
     stream.seek(0)
+    return members
 
 
 def _choose_member(archive: zipfile.ZipFile, where: str, names: Sequence[str]) -> zipfile.ZipInfo:

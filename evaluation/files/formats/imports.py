@@ -106,9 +106,7 @@ def kind_of(path: Path) -> str | None:
             if head.startswith(NPY_MAGIC):
                 return "cellpose" if read_npy_header(Plain(stream)).holds_object else None
             if head.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)):
-                check_directory(stream, STORE_DIRECTORY_BYTES)
-                with zipfile.ZipFile(stream) as archive:
-                    names = archive.namelist()
+                names = [member.filename for member in check_directory(stream, STORE_DIRECTORY_BYTES)]
                 stores = find_stores(names)
                 if len(stores) == 1 or (stores and path.name.lower().endswith(".zarr.zip")):
                     return "ome_zarr"
@@ -183,9 +181,8 @@ def _read_zarr(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     """Read the array at the path ``dataset``, or the only array at full size: labels before images."""
     zarr = library("zarr", asked.where)
     zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})  # each thread takes address space
-    check_directory(stream, STORE_DIRECTORY_BYTES)
+    members = {info.filename: info for info in check_directory(stream, STORE_DIRECTORY_BYTES)}
     with zipfile.ZipFile(stream) as archive:
-        members = {info.filename: info for info in archive.infolist()}
         arrays = dict(_arrays_of(archive, members))
         if asked.dataset is not None:
             wanted = asked.dataset.strip("/")

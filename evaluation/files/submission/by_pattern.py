@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import PurePosixPath
 
@@ -446,7 +446,7 @@ def _nothing_found(names: Sequence[str], challenge: Challenge) -> Layout:
     right = "" if case is None else _fill_pattern(pattern, challenge, case, class_name)
     finding = fault("no-case-found", ROOT, example=right or pattern, pattern=pattern, names=names)
     if case is not None and (differs := _what_differs(names, case, right, pattern)):
-        finding = replace(finding, fix=f"{finding.fix} {differs}")
+        finding = finding.advised(differs)
     return Layout({}, missing, (finding,))
 
 

@@ -75,7 +75,8 @@ def _find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> 
         raise ChallengeBroken(*of_phase)
     case_files = {name: reader.files[name] for name in sorted(reader.files)}
     own_fix = fault("invalid-job", where, got="").fix
-    findings = tuple(sorted((*reader.faults, *(replace(problem, fix=own_fix) for problem in of_phase))))
+    of_zip = (replace(problem, fix=own_fix, data={**problem.data, "fix": own_fix}) for problem in of_phase)
+    findings = tuple(sorted((*reader.faults, *of_zip)))
     return Layout(case_files, all_cases - set(case_files), findings, inputs=frozenset(reader.inputs))
 
 
