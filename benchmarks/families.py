@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from evaluation.challenge.rules import ConfidenceRules
 from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.score import Result, case_table, confidence_intervals, summarise
+from nuclei_metrics.aggregation.units import PenalisedScores
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.metrics import FAMILIES, Metric, metrics_of
 from nuclei_metrics.metrics.counts import class_counts
@@ -93,6 +94,7 @@ class Scored:
     table: CaseTable
     metrics: Sequence[Metric]
     scores: Sequence[MetricScores]
+    of_cases: Mapping[tuple[str, ...], PenalisedScores]
 
 
 def ask_for_intervals(images: Sequence[LabelMaps]) -> Scored:
@@ -106,9 +108,12 @@ def ask_for_intervals(images: Sequence[LabelMaps]) -> Scored:
     (rule,) = challenge.matching.rules
     table = case_table(challenge, result.cases, rule.name, primary=True)
     metrics = metrics_of(challenge.metric_choice(), class_aware=rule.class_aware)
-    return Scored(challenge, result.scored.cases, table, metrics, scores)
+    return Scored(challenge, result.scored.cases, table, metrics, scores, result.scored.scores[rule.name])
 
 
 def bootstrap_all(scored: Scored) -> dict[tuple[str, ...], Interval]:
     """The interval of every number, by its path in metrics.json."""
-    return confidence_intervals(scored.challenge, scored.cases, scored.table, scored.metrics, scored.scores, ())
+    of_cases = scored.of_cases
+    return confidence_intervals(
+        scored.challenge, scored.cases, scored.table, scored.metrics, scored.scores, (), of_cases
+    )

@@ -435,6 +435,7 @@ def test_small_cases_matched_as_one_image_are_matched_as_each_alone():
     rules = [
         {"name": "low", "rule": "iou_above", "threshold": 0.1, "class_aware": False, "ties": "first_pixel"},
         {"name": "centre", "rule": "best_iou_centroid_inside", "class_aware": True, "ties": "first_pixel"},
+        {"name": "near", "rule": "centroid_closest_first", "class_aware": True, "ties": "first_pixel", "radius_px": 9},
     ]
     rules_of_challenge = challenge(matching={"rules": rules})
     cases = []

@@ -6,14 +6,14 @@ takes half a second, and most commands match nothing. ``docs/development.md`` st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from evaluation.challenge.formats import SIX_DECIMALS, Rules, Threshold, check_distinct, contradiction
-from nuclei_metrics.model import BorderRule, Case, Instances, Matches, OverlapTable, um_to_px
+from nuclei_metrics.model import BorderRule, Case, Float64, Instances, Matches, OverlapTable, um_to_px
 
 PublishedFault = Literal["reference_index", "unopened_masks", "file_order"]
 COUNTED = "counted"  # stands for the name of a matching rule where nuclei are counted and never paired
@@ -26,6 +26,7 @@ class Sides:
 
     table   the pixels that reference and prediction share
     border  definition of boundaries at the image border, for the rule that compares boundaries
+    places  y, x and number of the image of each nucleus, float64 (N, 3) and (M, 3), of several cases below each other
     """
 
     case: Case
@@ -33,6 +34,7 @@ class Sides:
     reference: Instances
     prediction: Instances
     border: BorderRule
+    places: tuple[Float64, Float64] | None = None
 
     @property
     def compared(self) -> tuple[OverlapTable, Instances, Instances]:
@@ -73,6 +75,10 @@ class MatchingRule(Rules):
         """Return whether only nuclei that share pixels can be a pair, so that images can be matched below each
         other."""
         return True
+
+    def joins(self, cases: Iterable[Case]) -> bool:
+        """Return whether cases without points may be matched below each other, each nucleus with its place."""
+        return self.is_by_pixels
 
     @property
     def algorithm(self) -> str:
@@ -192,6 +198,12 @@ class _CentroidClosestFirst(RadiusRule):
     condition: ClassVar[str] = "if their centroids are at most {limit} apart, the closest pair first"
     label: ClassVar[str] = "centroids within {limit}"
 
+    def arguments(self, sides: Sides) -> dict[str, Any]:
+        return {**super().arguments(sides), "places": sides.places}
+
+    def joins(self, cases: Iterable[Case]) -> bool:
+        return len({self.radius_in_px(case) for case in cases}) == 1
+
 
 class InFileOrder(_CentroidClosestFirst):
     """The published fault ``file_order``, which replaces the rule that is written: see ``_keep_faults``."""
@@ -199,7 +211,10 @@ class InFileOrder(_CentroidClosestFirst):
     def match(self, sides: Sides) -> Matches:
         from evaluation.challenge.file_order import match_in_file_order
 
-        return match_in_file_order(**{key: value for key, value in self.arguments(sides).items() if key != "border"})
+        return match_in_file_order(**RadiusRule.arguments(self, sides))
+
+    def joins(self, cases: Iterable[Case]) -> bool:
+        return False
 
 
 class _CentroidAssignment(RadiusRule):

@@ -22,7 +22,7 @@ from nuclei_metrics.matching.rules import RADIUS_ROUNDING, centroid_inside, matc
 from nuclei_metrics.matching.table import count_copies, duplicates_among, find_twins, overlap_table, refuse_overlaps
 from nuclei_metrics.metrics.counts import ErrorKinds, class_counts, join_images, sort_errors
 from nuclei_metrics.model import Bool, Case, Instances, Int64, Matches, OverlapTable
-from nuclei_metrics.model.arrays import distinct
+from nuclei_metrics.model.arrays import Float64, distinct
 from nuclei_metrics.model.instances import join_instances
 
 MANY = 20  # nuclei that do not lie in one corner by chance
@@ -111,8 +111,11 @@ def _match_together(challenge: Challenge, cases: Sequence[CaseSides]) -> Iterato
     reference, prediction = (join_images(side) for side in sides)
     table = overlap_table(reference, prediction)
     rules, boundary = _rules_of(challenge), challenge.metrics.boundary
-    joined = Sides(cases[0].case, table, reference, prediction, boundary)
-    matches = {rule.name: rule.match(joined) for rule in rules if rule.is_by_pixels}
+    together = [rule for rule in rules if rule.joins([case.case for case in cases])]
+    are_by_pixels = all(rule.is_by_pixels for rule in together)
+    places = None if are_by_pixels else (_places_of(sides[0], reference), _places_of(sides[1], prediction))
+    joined = Sides(cases[0].case, table, reference, prediction, boundary, places)
+    matches = {rule.name: match(rule, joined) for rule in together}
     bounds = [np.cumsum([0, *map(len, side)]) for side in sides]
     of_table = np.searchsorted(table.reference_index, bounds[0]).tolist()
     of_matches = {name: np.searchsorted(one.reference_index, bounds[0]).tolist() for name, one in matches.items()}
@@ -136,7 +139,7 @@ def _match_together(challenge: Challenge, cases: Sequence[CaseSides]) -> Iterato
             overlaps=of_case,
             matches={
                 rule.name: matches[rule.name].part(slice(*of_matches[rule.name][index : index + 2]), *first)
-                if rule.is_by_pixels
+                if rule.name in matches
                 else match(rule, Sides(case.case, of_case, left, right, boundary))
                 for rule in rules
             },
@@ -407,15 +410,20 @@ def reach_of_images(images: Sequence[Instances]) -> list[float]:
         return [reach for image in images for reach in reach_of_images([image])]
     if not images:
         return []
-    joined, shapes_yx = join_images(images), np.array([image.shape_yx for image in images])
-    size = np.array([len(image) for image in images])
-    of_case = np.repeat(np.arange(len(images)), size)
-    tops = np.cumsum(shapes_yx[:, 0]) - shapes_yx[:, 0]
-    shares = np.fmax(*(joined.centroids_yx(tops[of_case]) / shapes_yx[of_case]).T)
+    size, shapes_yx = np.array([len(image) for image in images]), np.array([image.shape_yx for image in images])
+    places = _places_of(images, join_images(images))
+    shares = np.fmax(*(places[:, :2] / shapes_yx[places[:, 2].astype(np.int64)]).T)
     reach, some = np.zeros(len(images)), np.flatnonzero(size)
     if len(some):
         reach[some] = np.fmax(0, np.fmax.reduceat(shares, (np.cumsum(size) - size)[some]))
     return [float(share) for share in reach]
+
+
+def _places_of(images: Sequence[Instances], joined: Instances) -> Float64:
+    """Return y and x of the centroid of every nucleus in its image, and the number of the image, float64 (N, 3)."""
+    of_image = np.repeat(np.arange(len(images)), [len(image) for image in images])
+    heights = np.array([image.shape_yx[0] for image in images])
+    return np.column_stack([joined.centroids_yx((np.cumsum(heights) - heights)[of_image]), of_image])
 
 
 def suspicious_content(cases: Sequence[SeenNuclei]) -> list[Finding]:

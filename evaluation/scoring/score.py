@@ -345,7 +345,8 @@ def summarise(
         )
         prefix = ("alternatives", rule) if index else ()
         table = scored.tables[rule]
-        intervals |= confidence_intervals(challenge, scored.cases, table, metrics, scores[rule], prefix)
+        of_cases = scored.scores[rule]
+        intervals |= confidence_intervals(challenge, scored.cases, table, metrics, scores[rule], prefix, of_cases)
     return Result(challenge, scored, units, scores, tuple(findings), intervals)
 
 
@@ -435,10 +436,12 @@ def confidence_intervals(
     metrics: Sequence[Metric],
     scores: Sequence[MetricScores],
     prefix: tuple[str, ...],
+    of_cases: Mapping[tuple[str, ...], PenalisedScores],
 ) -> dict[tuple[str, ...], Interval]:
     """The required confidence intervals under one matching rule, by their paths in metrics.json.
 
-    prefix  of the paths of the rule: "" for the first rule. Undefined numbers have no entry.
+    prefix    of the paths of the rule: "" for the first rule. Undefined numbers have no entry.
+    of_cases  the scores of the cases by metric
     """
     rules = challenge.confidence
     if rules is None:
@@ -475,7 +478,10 @@ def confidence_intervals(
         np.unique([getattr(case, name) for case in cases], return_inverse=True)[1] for name in ("group", "stratum")
     )
     settings = Bootstrap(rules.samples, rules.seed, rules.level, rules.method, rules.resample)
-    intervals = bootstrap(table, groups, columns, evaluate, settings, strata=strata) if columns else ()
+    intervals: tuple[Interval, ...] = ()
+    if columns:
+        of_case = np.stack([of_cases[metrics[index].path].value for index in indices], axis=1)
+        intervals = bootstrap(table, groups, columns, evaluate, settings, strata=strata, of_case=of_case)
     few = [
         index for index in indices if rules.method == "by_groups" and _has_few_nuclei(challenge, table, metrics[index])
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -174,7 +174,10 @@ def match_centroids(
     >>> match_centroids(np.array([[1, 0, 0, 2]]), np.array([[0, 0, 7, 0]]), radius_px=1).pairs.tolist()
     [[2, 7]]
     """
-    rules = {"closest_first": match_centroid_closest_first, "assignment": match_centroid_assignment}
+    rules: dict[str, Callable[..., Matches]] = {
+        "closest_first": match_centroid_closest_first,
+        "assignment": match_centroid_assignment,
+    }
     if method not in rules:
         raise ValueError(f"method {method!r}; expected 'closest_first' or 'assignment'")
     pair = read_pair(reference, prediction, reference_class=reference_class, prediction_class=prediction_class)

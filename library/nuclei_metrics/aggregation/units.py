@@ -317,6 +317,7 @@ def bootstrap(
     rules: Bootstrap,
     *,
     strata: Int64 | None = None,
+    of_case: Float64 | None = None,
 ) -> tuple[Interval, ...]:
     """Compute the confidence interval of each column.
 
@@ -325,6 +326,7 @@ def bootstrap(
     evaluate  all metrics of B units as they enter a mean, float64 (B, M); NaN where one is left out. Every unit that it
               is asked for has a case; it is asked for ``UNITS_AT_ONCE`` at the most.
     strata    stratum of each case, int64 (U,), every number from 0 occurs; None: all in one
+    of_case   all metrics of each case as they enter a mean, float64 (U, M), if they are known
 
     Means leave out NaN and know no other reason for a mean to be undefined: do not ask for columns that are undefined
     for another one (points where outlines are needed). The draw is the same on all machines, and sums of floats keep
@@ -343,9 +345,10 @@ def bootstrap(
         return tuple(Interval(None, None, "one-group" if number == 1 else "few-groups") for _ in columns)
     if studentised and number >= MANY_GROUPS:
         studentised, by_moments = False, True
-    of_case = evaluate_units(table, group_units(np.arange(len(groups))), evaluate)
-    has_groups = any(column.unit == "group" for column in columns)
-    of_group = evaluate_units(table, group_units(groups), evaluate) if has_groups else np.empty((0, 0))
+    of_case = evaluate_units(table, group_units(np.arange(len(groups))), evaluate) if of_case is None else of_case
+    of_group = of_case  # if each case is a group
+    if any(column.unit == "group" for column in columns) and (groups != np.arange(len(groups))).any():
+        of_group = evaluate_units(table, group_units(groups), evaluate)
     stratum = np.zeros(len(groups), np.int64) if strata is None else strata
 
     def score(samples: Iterable[Samples]) -> Float64:

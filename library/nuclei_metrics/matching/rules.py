@@ -261,12 +261,14 @@ def match_centroid_closest_first(
     radius_px: float,
     class_aware: bool,
     table: OverlapTable | None = None,
+    places: tuple[Float64, Float64] | None = None,
 ) -> Matches:
     """Of all pairs with a distance of at most ``radius_px`` the closest one matches; both leave; and so on.
 
     The distance is that of the centroids, or of the points. Pairs that are equally far apart: the one whose reference
     comes first, then the one whose prediction does, points in the order of y, x and class, others in that of their
-    first pixels. ``table`` is the overlap table, if there is one already; points need none.
+    first pixels. ``table`` is the overlap table, if there is one already; points need none. ``places``: y, x and the
+    number of its image of each instance, float64 (N, 3) and (M, 3), if several images lie below each other.
     Raises ValueError if the radius is negative or not finite.
 
     >>> import numpy as np
@@ -277,7 +279,7 @@ def match_centroid_closest_first(
     >>> matches.reference_index.tolist(), matches.prediction_index.tolist()
     ([1], [0])
     """
-    pairs = close_centroids(reference, prediction, radius_px=radius_px, class_aware=class_aware)
+    pairs = close_centroids(reference, prediction, radius_px=radius_px, class_aware=class_aware, places=places)
     taken = take_in_order(pairs.reference, pairs.prediction, [pairs.prediction, pairs.reference, pairs.closeness])
     return pairs.matches(taken, reference, prediction, table)
 
@@ -645,13 +647,18 @@ def close_centroids(
     radius_px: float,
     class_aware: bool,
     most_neighbours: int | None = None,
+    places: tuple[Float64, Float64] | None = None,
 ) -> _ClosePairs:
     """All pairs with a distance of centroids of at most ``radius_px`` that could match; their squares are compared.
 
     Up to a billionth of the radius beyond it counts as exactly the radius: a centroid, a point and a radius in px are
     rounded numbers, and where in the image a nucleus lies must not decide.
     """
-    sides = centroid_places(reference), centroid_places(prediction)
+    if places is None:
+        sides = centroid_places(reference), centroid_places(prediction)
+    else:  # images are farther apart than nuclei are looked for
+        apart = [1, 1, 4 * radius_px + 1]
+        sides = _place_instances(reference, places[0] * apart), _place_instances(prediction, places[1] * apart)
 
     def closeness(i: Int64, j: Int64) -> Float64:
         return _squared_distances(sides[0].at[i], sides[1].at[j])
