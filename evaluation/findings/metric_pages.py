@@ -80,7 +80,7 @@ def general_path(keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def _general_thresholds(match: re.Match[str]) -> str:
-    """iou72_5 is one threshold, 0.725; iou50_75 are several."""
+    """Replace thresholds in a path by placeholders: iou72_5 is one threshold (0.725), iou50_75 several."""
     first, second, more = match.groups()
     return "_iou<thresholds>" if more or (second and int(second) > int(first)) else "_iou<threshold>"
 

@@ -705,7 +705,7 @@ def _pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
 
 
 def _check_formats(side: Source, lacking: Sequence[str]) -> None:
-    """Refuse a side with the missing images in another format. Raises WrongUsage."""
+    """Refuse a side that has the missing images, but in another format. Raises WrongUsage."""
     name = next((side.others[name] for name in lacking if name in side.others), None)
     if name is not None:
         got = f"files of two formats: {side.format}, and {quote(name)} of another format"

@@ -308,7 +308,7 @@ def browser_of(
 
 
 def _case_entry(name: str, scenes: Sequence[Scene]) -> dict[str, Any]:
-    """A case with its windows, each once; submissions may have different windows."""
+    """Return a case and the windows of all submissions, each window once."""
     windows = dict.fromkeys(window for scene in scenes for window in scene.windows)
     return {
         "name": name,

@@ -684,7 +684,7 @@ def _pieces_of_sources(shapes: _Shapes, sources: Int64, targets: Int64) -> _Piec
 
 
 def _upper_bounds(shapes: _Shapes, pieces: _Pieces, offsets: Sequence[int]) -> WholeNumbers:
-    """A squared distance that no pixel of each piece exceeds: that of its farther end from a run of the target."""
+    """Return a bound on the squared distances of the pixels of each piece: from its farther end to a run."""
     bounds = []
     low, high = shapes.bound[pieces.target], shapes.bound[pieces.target + 1] - 1
     for offset in offsets:
