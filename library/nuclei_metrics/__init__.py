@@ -8,7 +8,7 @@ Score(0.4444444444444444)
 >>> match(reference, prediction).missed.tolist()
 [4]
 
-The functions of one image are in ``functional`` and ``pairing``, what they take in ``pair``; ``Evaluation`` adds up
+The functions of one image are in ``functional`` and ``pairing``, their arguments in ``pair``; ``Evaluation`` adds up
 images. Below them is the engine: measure, aggregation, ranking, matching, metrics, instances, model.
 """
 
@@ -122,7 +122,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 if not TYPE_CHECKING:  # else every name that is not there would have the type Any
 
     def __getattr__(name: str) -> Any:
-        """Import what is asked for on first use: a program pays for nothing else."""
+        """Import public names on first use, so that a program pays only for what it needs."""
         if name not in _HOMES:
             raise AttributeError(f"module 'nuclei_metrics' has no attribute {name!r}")
         return getattr(import_module(f"nuclei_metrics.{_HOMES[name]}"), name)

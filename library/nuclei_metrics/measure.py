@@ -1,4 +1,4 @@
-"""Count and measure matched images: matches -> counts, under every matching rule, and what no rule can change.
+"""Count and measure matched images: matches -> counts, under every matching rule and independent of rules.
 
 Images are measured together: outlines in batches of pairs, the rest as one image. So a hundred small images cost no
 more than a large one.
@@ -59,7 +59,7 @@ class MatchedImage:
 
     table         the overlaps of the predictions that take part in matching
     matches       by the name of the matching rule
-    class_counts  nuclei of each class of the reference and of the prediction, int64 (C,), if the instances do not tell
+    class_counts  nuclei of each class of the reference and of the prediction, int64 (C,), if unknown from the instances
     missing       the image was not submitted, so the prediction is empty
     spacing_um    size of a pixel, or None: then measures in um are NaN
     tolerance_px  of the surface Dice, or None
@@ -174,7 +174,7 @@ def _in_px(measure: Measure) -> str:
 
 
 def _in_unit(measures: Mapping[str, Float64], measure: Measure, spacing_um: Float64) -> Float64:
-    """Return a measure of pairs; in um it is that in px times the spacing of each pair, (T,), NaN if not known."""
+    """Return a measure of pairs; in um, the measure in px times the spacing of each pair, (T,), NaN if unknown."""
     values = measures.get(_in_px(measure), np.empty(0))
     return values * spacing_um if measure.endswith("_um") and len(values) else values
 
@@ -224,7 +224,7 @@ def _outline(
 def _pair_batches(images: Sequence[_OutlinedImage], chosen: Iterable[int]) -> Iterator[list[tuple[int, slice]]]:
     """Yield the pairs of images, about ``OUTLINES_AT_ONCE`` at a time: small images together, large ones in parts.
 
-    So small images cost no more than large ones, and what is made of a large one is never in memory as a whole.
+    So small images cost no more than large ones, and the outlines of a large one are never all in memory.
     """
     batch: list[tuple[int, slice]] = []
     held = 0
@@ -333,7 +333,7 @@ def _count_shared(
     *,
     points: bool,
 ) -> list[SharedCounts]:
-    """Count what the families that need no matching rule are made of, for each image. ``outlined`` may be empty."""
+    """Count the inputs of the families that need no matching rule, for each image. ``outlined`` may be empty."""
     families, classes = set(choice.families), len(choice.class_names)
     thresholds, sizes_px = choice.iou_thresholds, tuple(choice.sizes_px.values())
     sums: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
@@ -392,7 +392,7 @@ def _matches_by_size(cases: JoinedCases, limits: Range, thresholds: Sequence[flo
 def _hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:
     """Return at which IoU thresholds each prediction finds a nucleus of its class, the most confident first, (M, K).
 
-    None does if the probability of a prediction of these images is not known.
+    None does if a prediction of these images has no probability.
     """
     hits = np.zeros((len(cases.prediction), len(thresholds)), np.bool_)
     if cases.prediction.probability is not None:

@@ -1,4 +1,4 @@
-"""The two sides of one image: what the functions of the library take, and how it is read."""
+"""The two sides of one image: the arguments of the functions of the library, and how they are read."""
 
 from __future__ import annotations
 

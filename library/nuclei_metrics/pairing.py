@@ -1,4 +1,4 @@
-"""Which prediction found which nucleus of an image, and what lies near the rest."""
+"""Matches between the nuclei of an image, and the nearest candidates of unmatched nuclei."""
 
 from __future__ import annotations
 

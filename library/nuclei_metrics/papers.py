@@ -21,7 +21,7 @@ _NAMES_IN_FULL = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A row of the table: what a paper means by a name.
+    """A row of the table: the meaning of a name in a paper.
 
     heading  of its table
     names    as papers write them, without tags
@@ -40,7 +40,7 @@ class Reading:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths of metrics.json that hold it."""
+        """The paths of metrics.json that contain it."""
         return tuple(path for path in re.findall(r"`([^`]+)`", self.here) if "." in path)
 
 
@@ -69,7 +69,7 @@ def readings() -> tuple[Reading, ...]:
 
 
 def readings_of(word: str) -> list[Reading]:
-    """Return the rows in which a name stands, whatever its case and signs; the plus of AJI+ counts.
+    """Return the rows of a name, whatever its case and signs; the plus of AJI+ counts.
 
     >>> [row.paths for row in readings_of("m-PQ+")]
     [('panoptic.pq.pooled',)]

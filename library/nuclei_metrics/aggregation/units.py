@@ -47,7 +47,7 @@ def stack_cases(
     """Stack the counts of cases, at least one, to a table with a row for each, in their order.
 
     shared     counts of each case that do not depend on the matching rule; empty if they are elsewhere
-    measures   those that the table is to have; where a case lacks one its sum is 0
+    measures   names of the measures in the table; if a case lacks a measure, its sum is 0
     areas_mm2  of each case, None if not known
     """
     pairs = _stack_pairs(counts, measures)
@@ -95,7 +95,7 @@ def join_tables(tables: Sequence[CaseTable], rows: Int64) -> CaseTable:
 
 
 def _rows_of(parts: Sequence[Any], rows: Int64) -> Any:
-    """Join arrays, or tables of them, and choose rows; None if one is not known."""
+    """Join arrays, or tables of them, and choose rows; None if an array is unknown."""
     if isinstance(parts[0], Mapping):
         return {name: _rows_of([part[name] for part in parts], rows) for name in parts[0]}
     joined = _joined_if_known(parts)
@@ -133,7 +133,7 @@ def _stack_predictions(counts: Sequence[MatchCounts], shared: Sequence[SharedCou
 
 
 def _joined_if_known(arrays: Sequence[npt.NDArray[Scalar] | None]) -> npt.NDArray[Scalar] | None:
-    """Join the arrays of all cases, one after the other; None if there are none, or if one is not known."""
+    """Join the arrays of all cases, one after the other; None if there are no cases, or if an array is unknown."""
     known = [array for array in arrays if array is not None]
     return np.concatenate(known) if known and len(known) == len(arrays) else None
 
@@ -293,11 +293,11 @@ TIE, TIE_PART = 1e-12, 1e-9  # numbers closer than TIE, or than this part of one
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """How intervals are made.
+    """Settings of the bootstrap.
 
     samples  how many are drawn
     seed     of the draw, 0 … 2^32 - 1
-    level    share of such intervals that are to hold the true value, such as 0.95
+    level    share of such intervals that should contain the true value, such as 0.95
     method   "percentile"; or "by_groups": studentised, and none of fewer than 5 groups
     stages   "groups": groups are drawn with replacement; "groups_in_strata": inside their strata
     """
@@ -441,7 +441,7 @@ def studentised_interval(
 
     replicates  of each column in each sample, float64 (S, K), NaN where it is undefined; those are left out
     estimate    of each column in the data set, float64 (K,)
-    errors  the standard error of each column in each sample, made from that sample, float64 (S, K)
+    errors  the standard error of each column in each sample, computed from that sample, float64 (S, K)
     own the standard error of each column in the data set, float64 (K,)
 
     With t the quantiles of (sample - estimate) / errors, the ends are estimate - t((1 + level) / 2) own and
@@ -517,7 +517,7 @@ def nested_jackknife(weights: Int64, groups: Int64, score: Callable[[Iterable[Sa
 
 
 def _each_alone(groups: Int64) -> Samples:
-    """Make one sample of each group, which holds that group once."""
+    """Create one sample per group, with that group once."""
     units = group_units(groups)
     return Samples(scipy.sparse.eye_array(units.shape[0], dtype=np.int64, format="csr"), units)
 
@@ -559,7 +559,7 @@ UNITS_AT_ONCE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A number that wants an interval: a metric and what it is aggregated over.
+    """A score that needs an interval: a metric and its unit of aggregation.
 
     metric     its index in what ``evaluate`` returns
     unit       "pooled": the metric of all cases together; "group", "case": its mean over groups, over cases

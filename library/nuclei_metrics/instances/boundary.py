@@ -62,7 +62,7 @@ def runs_by_instance(
 def boundaries_of_runs(runs: ChosenRuns, *, border: BorderRule) -> Boundaries:
     """The boundary pixels of chosen instances: their pixels with a 4-neighbour outside the instance.
 
-    border  whether what lies beyond the image border counts as outside: ``closed`` if it does, ``open`` if not.
+    border  whether pixels beyond the image border count as outside: ``closed`` if it does, ``open`` if not.
             Under ``open`` an instance that fills the image has no boundary; it then gets all its pixels on the
             border of the image, so that a distance stays defined.
 
@@ -338,7 +338,7 @@ def band_overlaps(left: ChosenRuns, right: ChosenRuns, *, width_px: int, border:
     Entry t of both sides is pair t; entries may lie in several images.
 
     width_px  at least 1, else ValueError
-    border    whether what lies beyond the image border is outside: ``closed`` if it is, ``open`` if not. Under
+    border    whether pixels beyond the image border are outside: ``closed`` if it is, ``open`` if not. Under
               ``open`` a nucleus that fills the image has no band; if both do, the union is 0.
 
     Cheng et al., Boundary IoU, CVPR 2021. Their program is ``closed``, and its width is 2% of the image diagonal,

@@ -1,4 +1,4 @@
-"""Signs that labels are not nuclei: a background that is not 0, ids that stand for several nuclei, and regions."""
+"""Signs that labels are not nuclei: a background that is not 0, ids of several nuclei, and regions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def background_index(instances: Instances) -> int | None:
 
 
 def scattered_instances(instances: Instances) -> Int64:
-    """Return the indices of instances of which two parts lie further apart than the larger of them is long, int64.
+    """Return the indices of instances with two parts further apart than the length of the larger part, int64.
 
     Parts are regions of pixels that touch, also by corners. Length and distance are those of bounding boxes, px.
 
@@ -111,10 +111,10 @@ def _scattered_owners(owner: Int64, boxes: Int64) -> Int64:
 
 
 def outlines_around_others(outlines: Outlines) -> Bool:
-    """Return which outlines hold more than five others, as regions of the tissue do and nuclei do not, bool (N,).
+    """Return which outlines contain more than five others, as tissue regions do and nuclei do not, bool (N,).
 
-    An outline holds another one if its bounding box does, and if its ring has the first vertex of the other inside
-    (even-odd rule). The 1,000 largest are asked, each about 64 others in its box.
+    An outline contains another one if its bounding box does, and if its ring has the first vertex of the other inside
+    (even-odd rule). Only the 1,000 largest are tested, each against 64 others in its box.
 
     >>> def squares(*corners):
     ...     points = [np.array([(0, 0), (side, 0), (side, side), (0, side)]) + at for at, side in corners]
@@ -146,7 +146,7 @@ def outlines_around_others(outlines: Outlines) -> Bool:
 def holders_of_outlines(outlines: Outlines) -> Int64:
     """Return the smallest outline of another class that contains each outline, as its index, -1 for none, int64 (N,).
 
-    An outline holds another one as in ``outlines_around_others``. The first 2,000 of an image are looked at.
+    An outline contains another one as in ``outlines_around_others``. Only the first 2,000 of an image are tested.
 
     >>> box = np.array([(0, 0), (9, 0), (9, 9), (0, 9)], float)
     >>> nested = Outlines(np.concatenate([box, box / 3 + 2]), np.array([0, 4, 8]), np.array([0, 1]), np.zeros(2, bool),

@@ -46,7 +46,7 @@ from nuclei_metrics.model.instances import Instances, RasterisationReport, Regio
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ResolvedOverlaps:
-    """Instances after an overlap rule, and what it did. N counts the instances before.
+    """Instances after an overlap rule, and its effects. N is the number of instances before.
 
     instances              those that keep a pixel, in the same order
     ignored                the pixels that the rule ``ignore`` took from all; empty under the other rules
@@ -248,7 +248,7 @@ class PreparedReference:
 
     instances  of scored classes, in document order, every one with a pixel
     ignore     the pixels where nothing is scored
-    report     what happened on the way; None for points
+    report     effects of the rules; None for points
     outside    number of annotations that lie wholly outside the image, of all that there are (``annotations``)
     findings   the warnings of the reader; carried, never looked at
     class_counts  nuclei of each class, int64 (C,), where nothing else is known of them; None: count the instances
@@ -283,7 +283,7 @@ def prepare_reference(
 ) -> PreparedReference:
     """The annotations of a case as instances, after the reference rules of a challenge, in this order.
 
-    1. Every outline becomes pixels; outlines without pixels are treated as ``vanished`` says. Label images and run
+    1. Every outline becomes pixels; outlines without pixels are treated by the rule ``vanished``. Label images and run
        lengths are pixels already.
     2. Instances of ignore classes become the ignore region; they contest with no one.
     3. The overlap rule decides among the instances of scored classes; under ``ignore`` the contested pixels join the

@@ -87,7 +87,7 @@ def rasterise_outlines(
 def placed_vertices(points_xy: Float64, *, vertices: VerticesRule, origin: OriginRule) -> Float64:
     """Vertices on the grid whose whole coordinates are pixel centres, under the rules of the challenge.
 
-    Whole coordinates are made in the file's own grid, then the origin moves it.
+    Coordinates are rounded in the grid of the file, which the origin then moves.
     """
     if vertices == "truncate":
         points_xy = np.trunc(points_xy)

@@ -170,9 +170,9 @@ VERY_MANY = 1 << 20  # elements
 
 
 def give_memory_back(elements: int) -> None:
-    """Give the system what was freed, after work on so many elements in pieces; nothing for fewer than a million.
+    """Return freed memory to the system, after work on so many elements in pieces; do nothing below a million.
 
-    The C library keeps what lies between small arrays: with a million nuclei a gigabyte.
+    The C library keeps the space between small arrays: a gigabyte for a million nuclei.
     """
     if elements >= VERY_MANY:
         with suppress(AttributeError, OSError, TypeError):  # where there is no glibc
@@ -243,7 +243,7 @@ def dilate_instances(instances: Instances, px: int = 1) -> Instances:
 def erode_instances(instances: Instances, px: int = 1, *, border: BorderRule = "closed") -> Instances:
     """Shrink every nucleus ``px`` times by its pixels with a 4-neighbour outside it; nuclei that vanish are left out.
 
-    border  whether what lies beyond the image border is outside: ``closed`` if it is, ``open`` if nuclei go on there
+    border  whether pixels beyond the image border are outside: ``closed`` if it is, ``open`` if nuclei go on there
 
     >>> nuclei = instances_from_labels(np.array([[1, 1, 1, 1, 0]] * 3))
     >>> erode_instances(nuclei).areas_px().tolist(), erode_instances(nuclei, border="open").areas_px().tolist()
@@ -330,7 +330,7 @@ def double_instances(instances: Instances, shape_yx: tuple[int, int]) -> Instanc
 
 
 def shared_px(instances: Instances, changed: Instances, source: Int64) -> Int64:
-    """Return how many pixels each changed nucleus shares with what it was, ``instances[source]``, int64 (M,).
+    """Count the pixels that each changed nucleus shares with its original, ``instances[source]``, int64 (M,).
 
     ``source`` ascends: one nucleus never becomes two.
 

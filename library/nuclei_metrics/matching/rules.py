@@ -225,7 +225,7 @@ def match_best_iou_centroid_inside(
 ) -> Matches:
     """Each reference takes the prediction with the highest IoU; it matches if the prediction's centroid lies inside.
 
-    "Inside": the pixel that holds the centroid (``Instances.centroid_pixels_yx``) is one of the reference's. If
+    "Inside": the pixel of the centroid (``Instances.centroid_pixels_yx``) belongs to the reference. If
     reference instances overlap, a prediction may be accepted by several; the one with the highest IoU keeps it, the
     others stay unmatched. Ties: the instance that comes first.
     Foucart, Debeir, Decaestecker, "lessons from MoNuSAC 2020", section 3.2.1.
@@ -239,7 +239,7 @@ def match_best_iou_centroid_inside(
 def centroid_inside(
     reference: Instances, prediction: Instances, reference_index: Int32, prediction_index: Int32
 ) -> Bool:
-    """For each pair: is the pixel that holds the prediction's centroid one of the reference instance's?"""
+    """Return for each pair whether the pixel of the prediction's centroid belongs to the reference instance."""
     height, width = reference.shape_yx
     span = height * width + 1
     y, x = prediction.centroid_pixels_yx()[prediction_index].T

@@ -426,7 +426,7 @@ def duplicates_among(instances: Instances, twins: tuple[Int64, Int64], matched: 
              nuclei then, are no duplicates
     fit      how well each lies on a nucleus of the reference, float64 (N,): its IoU; 0 for one that matches none
 
-    Of two that would match the one that fits worse takes part: so a copy cannot stand in for a worse original. One that
+    Of two that would match, the one that fits worse takes part, so a copy cannot replace a worse original. One that
     would match nothing gives way to one that would. Equal ones are decided by ``position_order``: of a nucleus and a
     copy around it the inner one takes part. Neither confidences nor the order of a file decide anything.
     """

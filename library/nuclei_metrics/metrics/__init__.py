@@ -34,10 +34,10 @@ FAMILIES = tuple(METRIC_FAMILIES)
 
 @lru_cache(maxsize=64)
 def metrics_of(choice: MetricChoice, *, class_aware: bool, primary: bool = True) -> tuple[Metric, ...]:
-    """The chosen metrics of a challenge, family by family; made once for all that ask for the same.
+    """Return the chosen metrics of a challenge, family by family; the same list for equal choices.
 
     class_aware  pairs of unequal classes were never matched, so classification would always be perfect: it is undefined
-    primary      whether this is the first matching rule: what no rule can change is given with that one only
+    primary      whether this is the first matching rule: scores independent of rules are given with it only
     """
     return tuple(
         replace(metric, evaluate=class_aware_matching) if class_aware and record.judges_class else metric
@@ -50,7 +50,7 @@ def metrics_of(choice: MetricChoice, *, class_aware: bool, primary: bool = True)
 
 
 def _is_chosen(metric: Metric, names: Sequence[str]) -> bool:
-    """Return whether a metric of a chosen family is wanted: all are, unless some of the family are named."""
+    """Return whether a metric of a chosen family is computed: all are, unless some of the family are named."""
     of_family = [name for name in names if name.startswith(f"{metric.family}.")]
     return not of_family or metric.page in of_family or ".".join(metric.path) in of_family
 

@@ -1,4 +1,4 @@
-"""What most metrics start from: what was found, missed and spurious, from the matches of a case to sums of units."""
+"""The basis of most metrics: true positives, false negatives and false positives, of a case and of units."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def count_matches(
     spacing_um: float | None = None,
     areas: bool = False,
 ) -> MatchCounts:
-    """Counts of one case, with what was measured on its pairs.
+    """Count one case, and store the measures of its pairs.
 
     If the instances of a side are points, measures of outlines are left out.
 
@@ -108,7 +108,7 @@ def count_matches(
     measures    by name, of each matched pair (see ``overlap_measures`` and ``shape_measures``)
     missing     the case was not submitted (``prediction`` is empty)
     spacing_um  size of a pixel, or None
-    areas       whether the area of the reference nucleus of each pair is wanted
+    areas       whether to store the area of the reference nucleus of each pair
     """
     (counts,) = count_cases(
         [(reference, prediction)],
@@ -253,11 +253,11 @@ class JoinedCases:
         return reference, prediction
 
     def join_tables(self, tables: Sequence[OverlapTable]) -> OverlapTable:
-        """Return an overlap table of each case as that of all."""
+        """Join the overlap tables of all cases."""
         return _join_tables(tables, self.reference_bound, self.prediction_bound)
 
     def join_matches(self, matches: Sequence[Matches]) -> Matches:
-        """Return the matches of each case as those of all."""
+        """Join the matches of all cases."""
         return Matches(
             _numbered_through([of_case.reference_index for of_case in matches], self.reference_bound),
             _numbered_through([of_case.prediction_index for of_case in matches], self.prediction_bound),

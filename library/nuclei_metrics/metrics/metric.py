@@ -115,7 +115,7 @@ BY_FORMULA = Empty(None, None, None, None)
 class Metric:
     """A scored quantity.
 
-    path      where it stands in metrics.json, without the aggregation: ("detection", "per_class", "<class>", "f1")
+    path      its place in metrics.json, without the aggregation: ("detection", "per_class", "<class>", "f1")
     page      the heading of its section in pages/, by which it is chosen and explained; if not given, the path without
               placeholders. Metrics with one page are chosen together
     evaluate  the formula, for many units at once
@@ -125,7 +125,7 @@ class Metric:
     worst     what a missing case costs: a value, the longest diagonal of the images, or None if there is no worst value
     limit     the rule of a challenge that is both ``highest`` and ``worst``, in words, if there is one
     unit      "px", "um", … or "" for a number without unit
-    empty     what it is where there is nothing to compare
+    empty     its values where there is nothing to compare
     outlines  whether it compares outlines: then it is undefined ("points-only") for points
     missed, spurious  what one more missed nucleus, or one more spurious one, away from all others, does to a value:
               "worse": it never gets better, and may get worse; "none": nothing; "either": it may get better, too
@@ -168,7 +168,7 @@ class Metric:
         return self.missed == "worse" or self.counts_missing
 
     def worst_of(self, units: Units) -> Float64:
-        """What a missing case costs in each unit, float64 (B,); NaN if nothing."""
+        """Return the cost of a missing case in each unit, float64 (B,); NaN if there is no cost."""
         if isinstance(self.worst, str):
             return units.largest(self.worst)
         return np.full(len(units), math.nan if self.worst is None else self.worst)

@@ -150,7 +150,7 @@ class _WrittenOut:
         return np.append(self.index, 0)[index]
 
     def before(self, index: Int64) -> Int64:
-        """Count the entries of each unit that stand before an index, int64 (B,)."""
+        """Count the entries of each unit before an index, int64 (B,)."""
         key = self.unit * (self.length + 1) + self.index
         wanted = np.arange(len(self.start) - 1) * (self.length + 1) + index
         return self.cumulated[np.searchsorted(key, wanted)] - self.cumulated[self.start[:-1]]
@@ -216,7 +216,7 @@ class Blocks:
 
     @cached_property
     def cumulated(self) -> Int64:
-        """How many entries of each unit stand before each block, int64 (B, K + 1); steps do without it."""
+        """Count the entries of each unit before each block, int64 (B, K + 1); steps do without it."""
         length, cases = len(self.case), self.weights.shape[1]
         blocks = -(-length // self.size)
         per_block = np.bincount(np.arange(length) // self.size * cases + self.case, minlength=blocks * cases)

@@ -80,7 +80,7 @@ def is_distance(measure: str) -> bool:
 
 
 def _measure_properties(measure: Measure) -> dict[str, Any]:
-    """What the metrics of a measure declare: a missing case costs the diagonal of the image if it is a distance."""
+    """Return the properties of the metrics of a measure: a missing case costs a distance the diagonal of the image."""
     if measure == "area_ratio":
         return {"better": "one", "highest": math.inf, "worst": None}
     if not is_distance(measure):

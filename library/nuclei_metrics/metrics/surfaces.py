@@ -147,7 +147,7 @@ class Nearest:
         return np.asarray(self.squared.max(axis=0), np.int64)
 
     def sorted(self) -> _SortedNearest:
-        """The same sorted. It costs most of what is measured on them: call it once."""
+        """Sort the distances. Sorting is the most expensive step of the measures: call it once."""
         padding = np.arange(len(self.squared))[:, None] >= self.size
         rows = np.where(padding, np.iinfo(self.squared.dtype).max, self.squared).T.copy()
         rows.sort(axis=1)

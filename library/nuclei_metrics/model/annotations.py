@@ -1,4 +1,4 @@
-"""What is scored, and what files say of it: cases and classes; outlines, points, counts, planes of labels."""
+"""Scored data as files describe them: cases and classes; outlines, points, counts, planes of labels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from nuclei_metrics.model.instances import Instances
 class Case:
     """One image that is scored: a row of cases.csv. ``group`` is the patient (the case itself if none is given).
 
-    ``index`` is the number of the case in files that hold all cases: its place from 0 in arrays, the id of its image in
+    ``index`` is the number of the case in files of all cases: its place from 0 in arrays, the id of its image in
     COCO's results; None if there are no such files.
     ``offset_xy`` is the upper left corner of the image in the slide it was cut from, px.
-    ``stratum`` is what groups belong to (tissue, organ, centre), "" if cases.csv names none.
+    ``stratum`` is the tissue, organ or centre of a group, "" if cases.csv has none.
     ``area_mm2`` is the area that was annotated, if it is not the image.
     """
 
@@ -44,7 +44,7 @@ class ClassTable:
     """How the files of one side name the classes.
 
     names    names of the scored classes; class id c is ``names[c - 1]``
-    ids      class id by case-folded name or alias: 1…C scored, -1…-I ignore classes; "" stands for no name
+    ids      class id by case-folded name or alias: 1…C scored, -1…-I ignore classes; "" means no name
     values   class id by the number that stands for it in files; empty if the challenge gives no numbers
     skipped  case-folded names of annotations that are left out, such as regions of interest
     """
@@ -147,7 +147,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """How many nuclei of each class an image has, as a file tells that does not say where they are.
+    """The number of nuclei of each class in an image, from a file without their positions.
 
     per_class  int64 (C,)  in the order of the classes
     """
@@ -178,7 +178,7 @@ class LabelImage:
     """One decoded label image: every positive value is one instance.
 
     labels     of the pixels, none of them negative
-    class_id   the class of all its instances (one file per class), 0 if ``class_map`` tells it
+    class_id   the class of all its instances (one file per class), 0 if ``class_map`` has the classes
     class_map  the class id (1…C) of every pixel, 0 not given, below 0 for ignore classes, or None
     source     name of the file, for messages; goes before the ids in the object table when a case has several files
     class_of_instance  int16 (N,), the class id of each label in ascending order of the labels, or None

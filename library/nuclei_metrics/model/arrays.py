@@ -1,4 +1,4 @@
-"""Types of arrays, by what is in them, and blocks of their elements."""
+"""Types of arrays by content, and blocks of their elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is counted and measured of cases; counts add up."""
+"""Counts and measures of cases; counts add up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricChoice:
-    """What is to be measured: the table ``metrics`` of a challenge, in the words of the engine.
+    """The chosen metrics and measures: the table ``metrics`` of a challenge, in the words of the engine.
 
     families      of metrics, in the order of the challenge
     metrics       names of single metrics: of a family of which some are named, only those
@@ -72,7 +72,7 @@ class MetricChoice:
     guessed: int | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both say the same in the same order, which is that of the results."""
+        """Return whether both have the same content in the same order, the order of the results."""
         return isinstance(other, MetricChoice) and repr(self) == repr(other)
 
     def __hash__(self) -> int:
@@ -89,7 +89,7 @@ class MatchCounts:
     measures       by name, float64 (T,), of each matched pair; what is not asked for or cannot be measured is absent
     pair_probability  float64 (T, C)   class probabilities of the prediction of each pair, or None
     pair_area_px   int64 (T,)      area of the reference nucleus of each pair, or None if no metric asks for it
-    predictions    what is known of every prediction
+    predictions    the list of predictions
     missing        the case was not submitted
     diagonal_px    of the image: no Hausdorff distance can be larger
     spacing_um     size of a pixel, or None
@@ -122,7 +122,7 @@ class MatchCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictionList:
-    """All predictions of a case, (M,): what curves over their confidence are made of.
+    """All predictions of a case, (M,), for curves over their confidence.
 
     class_id      int16, their classes
     found_class   int16, class of the reference nucleus that each found, 0 if it is spurious
@@ -187,7 +187,7 @@ class PredictionSamples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseTable:
-    """All cases under one matching rule, a row each: what every score is made of.
+    """All cases under one matching rule, one row per case: the input of every score.
 
     sums         by name, (U, ...), statistics that add up. Always there: ``cases`` (1), ``missing``, ``empty`` (1 if it
                  was submitted without a prediction although the reference has nuclei), ``points`` (1 if the case has no
@@ -212,7 +212,7 @@ class CaseTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unions:
-    """Each of B units holds some of U cases once, at least one: as weights, but without scipy, which is slow to import.
+    """B units of U cases, each with at least one case, once: like weights, but without scipy, which is slow to import.
 
     indices  int64, the cases of all units, one unit after the other
     indptr   int64 (B + 1,), where those of each unit begin, and the end
@@ -281,7 +281,7 @@ class Units:
 
     @cached_property
     def holders(self) -> Int64:
-        """How many units hold each case, int64 (U,)."""
+        """Count the units of each case, int64 (U,)."""
         return np.bincount(self.weights.indices, minlength=self.weights.shape[1])
 
     @cached_property
@@ -381,13 +381,13 @@ class Score:
     undefined: UndefinedReason | None = None
 
     def __float__(self) -> float:
-        """Return the value. Raises ValueError with the reason if there is none: nothing shows a made-up number."""
+        """Return the value. Raises ValueError with the reason if there is none, so that no invented number is shown."""
         if self.value is None:
             raise ValueError(f"undefined: {self.undefined}; value_or() decides what it is worth")
         return self.value
 
     def value_or(self, instead: float) -> float:
-        """Return the value, or what an undefined score is worth to the caller."""
+        """Return the value, or the caller's substitute for an undefined score."""
         return instead if self.value is None else self.value
 
     def __repr__(self) -> str:
@@ -415,7 +415,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class UnitMean:
-    """A mean over units (groups or cases), and what became of each unit.
+    """A mean over units (groups or cases), and the number of units by treatment.
 
     score     the mean, or undefined: the reason of the only unit, "no-units" if none of several has a value
     units     how many units entered the mean
@@ -468,7 +468,7 @@ class MetricScores:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnitScores:
-    """Units of one kind (cases, groups, or all pooled) under one matching rule, and what every metric says of each.
+    """Units of one kind (cases, groups, or all pooled) under one matching rule, and their scores in every metric.
 
     names   of the units, (B,)
     scores  by the path of the metric
@@ -510,7 +510,7 @@ class ScoreTable:
     floor_values  float64 (T, F), the numbers of the teams; NaN is below any floor. None if there are no floors
     samples  float64 (T, R, K + F), the numbers in columns and at floors in samples of units: in all units, without each
              of them in turn, and in those drawn with ``seed`` (``sample_weights``). None: they follow from ``by_unit``
-    gaps     what became of values that a team lacks and another one has; None: they are NaN in ``by_unit``
+    gaps     the treatment of values that a team lacks and another team has; None: they are NaN in ``by_unit``
     """
 
     teams: tuple[str, ...]
@@ -558,7 +558,7 @@ class OverlapTable:
         return areas - self.intersection_px
 
     def part(self, chosen: Bool) -> OverlapTable:
-        """The table with the chosen pairs alone, bool (P,); the instances of both sides stay what they are."""
+        """Return the table with only the chosen pairs, bool (P,), and unchanged instances on both sides."""
         pairs = self.reference_index[chosen], self.prediction_index[chosen], self.intersection_px[chosen]
         return OverlapTable(*pairs, self.reference_area_px, self.prediction_area_px)
 

@@ -237,7 +237,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RasterisationReport:
-    """What happened when the outlines of one file became pixels.
+    """Effects of turning the outlines of one file into pixels.
 
     outlines                        outlines of scored classes in the file
     ignore_outlines                 outlines of ignore classes
@@ -248,7 +248,7 @@ class RasterisationReport:
     outlines_vanished               outlines that cover no pixel centre of the image (source ids)
     outlines_self_intersecting      outlines of which a ring crosses or touches itself; None: not looked for
     outlines_outside                outlines with a vertex outside 0 <= x < width, 0 <= y < height
-    vertices_outside                those vertices, as they stand in the file
+    vertices_outside                those vertices, as in the file
     outlines_with_holes, outlines_multi_part
 
     The last five count outlines of ignore classes too.

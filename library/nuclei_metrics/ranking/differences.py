@@ -59,12 +59,12 @@ def paired_differences(
 ) -> Differences:
     """Compare pairs of teams by their values in units, float64 (T, G), NaN where there is none.
 
-    rows    teams that are compared with all others, None: every team. The level is that of all pairs nevertheless
+    rows    teams that are compared with all others, None: every team. The level remains that of all pairs
     level   error of all intervals together, such as 0.05: each has the level divided by the number of pairs
 
     With n units in common, mean m and standard deviation s of the differences, the interval is m ± t s / sqrt(n), t of
     Student's distribution with n - 1 degrees of freedom (see ``half_width``); none under 5 units in common. It shows
-    how large a difference is; whether it is significant the declared test says.
+    how large a difference is; the declared test decides whether it is significant.
 
     >>> found = paired_differences(np.array([[0.9, 0.8, 0.9, 0.7, 0.9, 1.0], [0.8, 0.7, 0.8, 0.6, 0.8, 0.9]]),
     ...                            higher_is_better=True, level=0.05)

@@ -145,7 +145,7 @@ class Ranking:
 
 
 def needs_units(method: RankingMethod) -> bool:
-    """Return whether a method wants the values of units (groups), not only those of the data set."""
+    """Return whether a method needs the values of units (groups), not only of the data set."""
     return method in BY_UNITS
 
 
@@ -300,7 +300,7 @@ def positions_of(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _UnitValues:
-    """What is averaged over units: by_unit float64 (T, K, G), higher_is_better bool (K,)."""
+    """The values that are averaged over units: by_unit float64 (T, K, G), higher_is_better bool (K,)."""
 
     by_unit: Float64
     higher_is_better: Bool

@@ -1,4 +1,4 @@
-"""Which teams can be told apart: Friedman with Nemenyi, or Wilcoxon's signed ranks with Holm, over units (patients).
+"""Which teams differ significantly: Friedman with Nemenyi, or Wilcoxon's signed ranks with Holm, over units (patients).
 
 All teams were scored on the same units, and every test compares them unit by unit: how hard a unit is drops out.
 Ranks are counted doubled, as whole numbers, since the average rank of tied values is a multiple of one half.
@@ -41,7 +41,7 @@ SORTED_AT_ONCE = 2**13  # what is sorted at once stays in the cache of the proce
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairwiseTest:
-    """What a test says of T teams in one column.
+    """The result of a test of T teams in one column.
 
     test, level  as given
     undefined    why nothing was tested, else None. Then the numbers are None or NaN, ``better`` is 0, ``cliques`` empty
@@ -225,7 +225,7 @@ def fewest_units(test: Test, teams: int, level: float) -> int:
 
 
 def _can_differ(test: Test, teams: int, units: int, level: float) -> bool:
-    """Return whether teams that stand in the same order in every unit differ significantly."""
+    """Return whether teams in the same order in every unit differ significantly."""
     if test != "friedman_nemenyi":
         pairs = teams * (teams - 1) / 2 if test == "wilcoxon_holm" else 0.5
         return bool(2.0 ** (1 - units) * pairs <= level)
@@ -244,7 +244,7 @@ def _why_no_test(cost: Float64) -> NoTest | None:
 
 
 def ex_aequo_positions(comparison: PairwiseTest) -> Float64:
-    """Rank teams so that those which cannot be told apart may share a place, float64 (T,); NaN if not compared.
+    """Rank teams so that teams without a significant difference may share a rank, float64 (T,); NaN if not compared.
 
     Competition ranks ("1, 1, 3") of the number of teams that are significantly better; all are 1 if nothing was tested.
     Teams of different places need not differ: below, the second and the third do not. Teams of one place never differ
@@ -481,7 +481,7 @@ def _two_sided(signed: _SignedRanks) -> Float64:
 
 
 def _standard_deviation(signed: _SignedRanks) -> Float64:
-    """Compute that of the ranks won, sqrt(n (n + 1) (2 n + 1) / 24 - ties / 48), float64 (P,); 1 without ranks."""
+    """Compute the SD of the ranks won, sqrt(n (n + 1) (2 n + 1) / 24 - ties / 48), float64 (P,); 1 without ranks."""
     number = signed.differing
     variance = number * (number + 1) * (2 * number + 1) / 24 - signed.ties / 48
     return np.sqrt(np.where(number > 0, variance, 1.0))

@@ -1,4 +1,4 @@
-"""How stable a ranking is: what it would be with other patients of the same kind, and without each of them.
+"""The stability of a ranking: with other patients of the same kind, and without each patient.
 
 The bootstrap draws as many units (patients) as there are, with replacement, and ranks the teams in each sample by the
 method of the challenge. It knows no method: a function ranks S samples at once, each given by how often it has every
@@ -35,7 +35,7 @@ class _TauDistribution:
 
     mean, median, low  of the samples in which it is defined; at most 2.5% of these lie below ``low``
     defined     share of samples in which it is defined
-    same_order  share of samples in which the same teams are ranked and every pair of them stands as published
+    same_order  share of samples in which the same teams are ranked and every pair has its published order
     """
 
     mean: float
@@ -60,13 +60,13 @@ class _LeftOut:
 
     @property
     def most(self) -> int | None:
-        """The unit without which most pairs stand otherwise (the first of them); None if there is none."""
+        """The unit whose removal changes the order of most pairs (the first such unit); None if there is none."""
         return int(self.changed_pairs.argmax()) if self.changed_pairs.any() else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stability:
-    """What the bootstrap over units says of a ranking of T teams.
+    """The bootstrap over units of a ranking of T teams.
 
     samples    how many were drawn; 0 if none could be, then ``reason`` says why and the numbers are NaN
     reason     "no-units", "one-unit" or "not-resampled", or None
@@ -221,7 +221,7 @@ def find_first(positions: Float64) -> Bool:
 
 
 def unranked_last(first: Float64, second: Float64) -> _PairCounts:
-    """Count pairs of all teams in two rankings (…, T). Teams that are not ranked stand behind all others."""
+    """Count pairs of all teams in two rankings (…, T). Unranked teams come after all others."""
     return _count_pairs(*(np.where(np.isnan(positions), np.inf, positions) for positions in (first, second)))
 
 
@@ -330,7 +330,7 @@ SMALL = 16  # teams of which all pairs are compared sooner than sorted
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PairCounts:
-    """How many pairs of teams stand alike in two rankings, int64 of one shape each.
+    """Numbers of pairs of teams with the same order in two rankings, int64 of one shape each.
 
     pairs       all of them
     tied_first, tied_second, tied_both   tied in the first ranking, in the second, in both
@@ -344,7 +344,7 @@ class _PairCounts:
     discordant: Int64
 
     def changed(self) -> Int64:
-        """Pairs that do not stand the same way: turned round, or tied in one ranking only."""
+        """Pairs with another order: reversed, or tied in one ranking only."""
         return self.discordant + self.tied_first + self.tied_second - 2 * self.tied_both
 
     def tau(self) -> Float64:
