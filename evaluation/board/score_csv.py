@@ -173,7 +173,7 @@ def table_of_rows(
              A column that ends otherwise is the mean over ``unit``
     unit     the unit of comparisons and samples
     missing  treatment of teams without values of cases: ``settle_gaps``. No row is the same as an empty cell
-    mean if given, all columns are means over these units, whatever the ends of their paths
+    mean     if given, all columns are means over these units, whatever the ends of their paths
     draw     number of samples and seed: then columns that are no means over the units are computed in samples, too
     """
     higher = np.array([column.direction == "descending" for column in columns], np.bool_)

@@ -47,7 +47,7 @@ class ModelDifference:
     """A model next to the best one in a score, over the images or patients in which both have a value.
 
     difference  mean of the model minus the mean of the best
-    low, high its 95% interval, simultaneous over all pairs and scores; None: too few units
+    low, high   its 95% interval, simultaneous over all pairs and scores; None: too few units
     p_value     of flipped signs, corrected for all pairs and scores; None: too few units for the test
     ahead       number of the ``units`` in which the model is ahead; ties count half
     decided_by  the images that decide the sign of the difference, or ""

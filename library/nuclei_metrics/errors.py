@@ -8,7 +8,7 @@ from typing import Any
 class TooManyPairs(ValueError):
     """More pairs than may be compared; they were counted, not looked at.
 
-    what name of the counted quantity
+    what          name of the counted quantity
     pairs, most   how many there are, and how many there may be
     by_reference  whether the reference against itself has too many, so that no good submission has room
     image         index of the image, if several images were measured together

@@ -442,7 +442,7 @@ def studentised_interval(
     replicates  of each column in each sample, float64 (S, K), NaN where it is undefined; those are left out
     estimate    of each column in the data set, float64 (K,)
     errors  the standard error of each column in each sample, computed from that sample, float64 (S, K)
-    own the standard error of each column in the data set, float64 (K,)
+    own     the standard error of each column in the data set, float64 (K,)
 
     With t the quantiles of (sample - estimate) / errors, the ends are estimate - t((1 + level) / 2) own and
     estimate - t((1 - level) / 2) own. A sample without a spread has no t and is left out. A column without a spread
@@ -525,7 +525,7 @@ def _each_alone(groups: Int64) -> Samples:
 def _quantiles(replicates: Float64, shares: Float64, *, defined: Bool | None = None) -> Float64:
     """Compute quantiles of each column of replicates (S, K) without NaN, each at its own shares (K, Q); (K, Q).
 
-    defined which columns have quantiles, bool (K,), the rest NaN; if not given, those that are defined often enough
+    defined  which columns have quantiles, bool (K,), the rest NaN; if not given, those that are defined often enough
 
     Linear between two neighbours.
     """
