@@ -137,8 +137,8 @@ def test_one_line_names_three_pairs() -> None:
     (line,) = Alike(pairs, (), 0.12).lines()
     assert line == (
         "For organisers only: 'a0' and 'b0' share 54% of their outlines; 'a1' and 'b1' share 54% of their outlines; "
-        "'a2' and 'b2' share 54% of their outlines; and 5 more pairs (equal areas, of the nuclei that both matched "
-        "and one outlined unlike the reference, other pairs 12% at most): ask them."
+        "'a2' and 'b2' share 54% of their outlines; and 5 more pairs (equal areas, among nuclei that both matched "
+        "and at least one outlined unlike the reference; other pairs: at most 12%): ask both teams."
     )
     assert "other pairs" not in Alike(pairs[:1]).lines()[0]
     (line,) = Alike((), (("r", 0.93),)).lines()

@@ -167,10 +167,10 @@ class Alike:
                 f"{quote(one)} and {quote(other)} share {percent(share)} of their outlines"
                 for one, other, share in self.pairs[:PAIRS_NAMED]
             )
-            others = "" if self.others is None else f", other pairs {percent(self.others)} at most"
+            others = "" if self.others is None else f"; other pairs: at most {percent(self.others)}"
             lines.append(
-                f"For organisers only: {shown}{f'; and {rest:,} more pairs' if rest > 0 else ''} (equal areas, of the "
-                f"nuclei that both matched and one outlined unlike the reference{others}): ask them."
+                f"For organisers only: {shown}{f'; and {rest:,} more pairs' if rest > 0 else ''} (equal areas, among "
+                f"nuclei that both matched and at least one outlined unlike the reference{others}): ask both teams."
             )
         return lines
 
