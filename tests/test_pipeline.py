@@ -440,7 +440,7 @@ def test_small_cases_matched_as_one_image_are_matched_as_each_alone():
     rules_of_challenge = challenge(matching={"rules": rules})
     cases = []
     for index, (height, width) in enumerate([(20, 30), (31, 17), (12, 44), (20, 30), (9, 9)]):
-        labels = rng.integers(0, 4, (2, -(-height // 4), -(-width // 5))).repeat(4, 1).repeat(5, 2)[:, :height, :width]
+        labels = rng.integers(0, 9, (2, -(-height // 4), -(-width // 5))).repeat(4, 1).repeat(5, 2)[:, :height, :width]
         reference, prediction = (instances_from_labels(side, class_id=1) for side in labels)
         if index == 3:
             reference = join_instances([reference, instances_from_labels(labels[1] % 3, class_id=1)], (height, width))

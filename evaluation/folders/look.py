@@ -28,7 +28,7 @@ from evaluation.files.decoding.label_array import find_edges, values_of_masks
 from evaluation.files.decoding.mat_file import MatFile, read_mat_labels
 from evaluation.files.decoding.pixels import TISSUE_SUFFIXES, check_directory, read_image, read_image_size, suffix_of
 from evaluation.files.decoding.streams import CONVERT, GZIP_MAGIC, CutOff, Damaged, foreign_file, what_it_is
-from evaluation.files.decoding.tiff import Tag, TiffFile
+from evaluation.files.decoding.tiff import TiffFile
 from evaluation.files.formats import BY_NAME, Request, read_annotations, read_collection
 from evaluation.files.formats.arrays import TYPE_MAP, TYPES, CaseArray, variable_of
 from evaluation.files.formats.coco import read_coco
@@ -52,7 +52,7 @@ from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
 from evaluation.folders import places
 from evaluation.folders import source as sides
-from evaluation.folders.pieces import COLOURED, VOLUMES, Files, pixels_of, plane_of, remedy, unfold
+from evaluation.folders.pieces import COLOURED, VOLUMES, Files, axes_of_tiff, pixels_of, plane_of, remedy, unfold
 from evaluation.folders.source import Size, Source, SourceCase, SourceFile, bare_parts
 from nuclei_metrics.instances.plausible import holders_of_outlines, outlines_around_others, select_outlines
 from nuclei_metrics.model import Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
@@ -283,7 +283,8 @@ def _recognised(name: str, path: Path) -> SourceFile | str:
         suffix = sides.image_suffix(path)
         if _is_zip_of_others(path, suffix):
             return "a ZIP, which is not opened: pass this ZIP, or unpack it"
-        return SourceFile(name, path, Detected(COLOURED) if _is_coloured(path, suffix) else detected, suffix)
+        is_coloured, axes_yx = _read_header(path, suffix)
+        return SourceFile(name, path, Detected(COLOURED) if is_coloured else detected, suffix, axes_yx=axes_yx)
     except OSError as error:
         return (error.strerror or "not readable").lower()
 
@@ -298,17 +299,18 @@ def _is_zip_of_others(path: Path, suffix: str) -> bool:
     return False
 
 
-def _is_coloured(path: Path, suffix: str) -> bool:
-    """Return whether an image has several samples for each pixel."""
-    with path.open("rb") as stream:
+def _read_header(path: Path, suffix: str) -> tuple[bool, tuple[tuple[int, ...], Size] | None]:
+    """Return whether an image has several samples for each pixel, and ``SourceFile.axes_yx``."""
+    is_coloured = False
+    with path.open("rb") as stream, suppress(CutOff, Damaged, IndexError):
         if suffix == ".png":
             head = stream.read(26)
-            return len(head) == 26 and head[25] not in (GREY, PALETTE)
-        try:
-            page = TiffFile(stream).pages()[0] if suffix == ".tif" else None
-            return page is not None and page.samples > 1 and page.value(Tag.PLANAR_CONFIGURATION, 1) == 1
-        except (CutOff, Damaged, IndexError):
-            return False
+            return len(head) == 26 and head[25] not in (GREY, PALETTE), None
+        if suffix == ".tif":
+            pages = TiffFile(stream).pages()
+            is_coloured = pages[0].samples > 1 and not pages[0].is_separate
+            return is_coloured, (axes_of_tiff(pages), (pages[0].height, pages[0].width))
+    return is_coloured, None
 
 
 def _volume_of_scanner(path: Path) -> str:
@@ -528,7 +530,8 @@ class _Reading:
         with reader_faults_told(request.where), file.path.open("rb") as stream:
             is_image = file.suffix in TISSUE_SUFFIXES
             image = None if is_image else find_image(Path(request.name), stream, request, file.case)
-            size_yx = read_image_size(file.path) if image is None else image.size_yx
+            of_header = file.axes_yx[1] if file.axes_yx and min(file.axes_yx[1]) > 0 else None
+            size_yx = image.size_yx if image else of_header or read_image_size(file.path)
             if self.format == "pannuke_masks":
                 self.add_channels(CaseArray(stream, request).shape[-1])
             elif self.format == "hovernet_mat":

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from evaluation.challenge import LimitRules
 from evaluation.files.decoding.pixels import peek
-from evaluation.files.decoding.tiff import TiffFile
+from evaluation.files.decoding.tiff import TiffFile, TiffPage
 from evaluation.files.formats import BY_NAME
 from evaluation.files.formats.detect import Detected
 from evaluation.findings import Finding, counted, listed, quote
@@ -227,8 +227,7 @@ def _look_at_pixels(
         options = {"as_colours": as_colours} if suffix == ".png" else {}
         pixels = peek(stream, suffix, where, LimitRules().bytes_per_file, **options)
         return pixels.shape, pixels.read
-    pages = [page for page in TiffFile(stream).pages() if not page.is_reduced]
-    planes = max(len(pages), pages[0].images())
+    axes = axes_of_tiff(TiffFile(stream).pages())
 
     def read() -> Array:
         import tifffile
@@ -239,13 +238,22 @@ def _look_at_pixels(
             arrays = [series.asarray() for series in (first, *(o for o in others if o.shape == first.shape))]
         return arrays[0] if len(arrays) == 1 else np.stack(arrays)
 
-    return (planes, *pages[0].shape) if planes > 1 else pages[0].shape, read
+    return axes, read
+
+
+def axes_of_tiff(pages: Sequence[TiffPage]) -> tuple[int, ...]:
+    """Return the axes of an image with all pages and ImageJ stacks, without smaller copies."""
+    pages = [page for page in pages if not page.is_reduced]
+    planes = max(len(pages), pages[0].images())
+    return (planes, *pages[0].shape) if planes > 1 else pages[0].shape
 
 
 def _has_planes(one: SourceFile) -> bool:
     """Return whether an image file has more than two axes longer than 1; false for PNG files in colour."""
     if one.suffix == ".png":
         return False
+    if one.axes_yx is not None:
+        return sum(side > 1 for side in one.axes_yx[0]) > 2
     try:
         with one.path.open("rb") as stream:
             shape, _ = _look_at_pixels(stream, one.suffix, quote(one.name, 120))

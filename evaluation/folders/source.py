@@ -75,6 +75,7 @@ class SourceFile:
     case       the name of its case, from its path
     group      of the case, "" if the path has none
     of_class   the class of its nuclei, "" for all classes
+    axes_yx    the axes of a TIFF image, and the size of its first page, from its header, if it could be read
     """
 
     name: str
@@ -85,6 +86,7 @@ class SourceFile:
     case: str = ""
     group: str = ""
     of_class: str = ""
+    axes_yx: tuple[tuple[int, ...], Size] | None = None
 
     @property
     def class_key(self) -> str:

@@ -129,7 +129,7 @@ def peek_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     return Pixels(where, shape, read, pages=len(pages), bands=bands)
 
 
-def _page_layout(page: _TiffPage, where: str) -> _PageLayout:
+def _page_layout(page: TiffPage, where: str) -> _PageLayout:
     """Return how a page of the right size is stored. Raises InputFault if it is not supported, Damaged if
     impossible."""
     compression, predictor = page.value(Tag.COMPRESSION, NONE), page.value(Tag.PREDICTOR, NO_PREDICTOR)
@@ -162,7 +162,7 @@ def _page_layout(page: _TiffPage, where: str) -> _PageLayout:
     return _PageLayout(shape_yx, samples, planes, bits, dtype, compression, predictor, is_tiled, segment_yx)
 
 
-def _check_tile_size(page: _TiffPage, shape_yx: tuple[int, int], segment_yx: tuple[int, int]) -> None:
+def _check_tile_size(page: TiffPage, shape_yx: tuple[int, int], segment_yx: tuple[int, int]) -> None:
     """Refuse tiles far larger than the image, and tiny tiles that would take too long."""
     multiples = all(size >= 16 and size % 16 == 0 for size in segment_yx)
     padded = [math.ceil(size / max(tile, 1)) * tile for size, tile in zip(shape_yx, segment_yx, strict=True)]
@@ -175,7 +175,7 @@ def unsupported(where: str, what: str) -> InputFault:
     return refused("unsupported-format", where, wording="tiff", what=what)
 
 
-def _find_segments(page: _TiffPage, layout: _PageLayout) -> Int64:
+def _find_segments(page: TiffPage, layout: _PageLayout) -> Int64:
     """Return offsets and sizes in bytes of the strips or tiles of a page, int64 (2, S); plane by plane, row by row.
     Raises CutOff if the header lacks any.
     """
@@ -212,7 +212,7 @@ def _empty_rows(layout: _PageLayout, rows: int) -> npt.NDArray[Any]:
 
 
 def _decode_rows(
-    page: _TiffPage, layout: _PageLayout, segments: Int64, first: int, image: npt.NDArray[Any]
+    page: TiffPage, layout: _PageLayout, segments: Int64, first: int, image: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
     """Fill an image with the rows of a page from the ``first`` on, in the byte order of the machine; without its axis
     of planes if there is one.
@@ -231,7 +231,7 @@ def _decode_rows(
     return image[0] if layout.planes == 1 else image
 
 
-def _read_segment(page: _TiffPage, layout: _PageLayout, offset: int, size: int, rows: int) -> bytes:
+def _read_segment(page: TiffPage, layout: _PageLayout, offset: int, size: int, rows: int) -> bytes:
     """Read the bytes of the rows of a strip or tile, decompressed.
 
     The last strip may have been written at its full height. Raises CutOff if there are fewer or more bytes; compressed
@@ -326,7 +326,7 @@ class _Entry(NamedTuple):
     position: int
 
 
-class _TiffPage:
+class TiffPage:
     """The tags of a page. Every method raises Damaged or CutOff if the file does not contain what it claims."""
 
     def __init__(self, file: TiffFile, entries: dict[int, _Entry], next_offset: int) -> None:
@@ -436,9 +436,9 @@ class TiffFile:
         """Read the number at an offset; it has the size of an offset."""
         return int(struct.unpack(self.number, self.read(position, self.number_bytes))[0])
 
-    def pages(self) -> list[_TiffPage]:
+    def pages(self) -> list[TiffPage]:
         """Return the first 64 pages, in order; there is one at least."""
-        pages: list[_TiffPage] = []
+        pages: list[TiffPage] = []
         offsets_seen: set[int] = set()
         offset = self.first_offset
         while offset and len(pages) < MAX_PAGES:
@@ -451,7 +451,7 @@ class TiffFile:
             raise Damaged("no page")
         return pages
 
-    def page_at(self, offset: int) -> _TiffPage:
+    def page_at(self, offset: int) -> TiffPage:
         count_type, count_bytes, entry_bytes = (self.number, 8, 20) if self.is_big else (f"{self.order}H", 2, 12)
         (tags,) = struct.unpack(count_type, self.read(offset, count_bytes))
         if tags > MAX_TAGS:
@@ -470,7 +470,7 @@ class TiffFile:
             is_inline = count * _BYTES_OF_KIND.get(kind, 1) <= self.number_bytes
             inline = start + (index + 1) * entry_bytes - self.number_bytes
             entries[tag] = _Entry(kind, count, inline if is_inline else offset)
-        return _TiffPage(self, entries, next_offset)
+        return TiffPage(self, entries, next_offset)
 
 
 KNOWN_TAGS = frozenset(Tag)
