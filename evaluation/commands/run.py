@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 def _with_other_format(findings: Sequence[Finding], challenge: Path, submission: Path) -> tuple[Finding, ...]:
     """Report that the files of a rejected submission have another format, by the names that participants see."""
+    if any(finding.code == "empty-submission" for finding in findings):
+        return tuple(findings)  # spares the import of all formats
     from evaluation.challenge import Challenge
     from evaluation.folders.convert import with_other_format
 
