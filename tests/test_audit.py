@@ -665,9 +665,9 @@ def test_the_tables_are_counted_by_hand() -> None:
     assert [row[:2] for row in effects] == [["matching", 1], ["overlap", 2]]
     assert [row[2] for row in effects] == pytest.approx([(1 / 6 + 3 / 6) / 2, (1 / 6 + 2 / 6) / 2], abs=1e-6)
     assert varied == [
-        ["matching", "strict (own)", 2, "A 50% and B 50%"],
+        ["matching", "strict (published)", 2, "A 50% and B 50%"],
         ["matching", "loose", 2, "A 50% and C 50%"],
-        ["overlap", "none (own)", 2, "A 100%"],
+        ["overlap", "none (published)", 2, "A 100%"],
         ["overlap", "last", 2, "B 50% and C 50%"],
     ]
 
