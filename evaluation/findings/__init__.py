@@ -256,11 +256,8 @@ def wording_of(code: str, wording: str) -> tuple[str, str, str]:
     """
     usual = entry(code)
     words = {**usual, **(usual[wording] if wording else {})}
-    return (
-        _on_one_line(words.get("got", "")),
-        _on_one_line(words.get("expected", "")),
-        _on_one_line(words.get("fix", "")),
-    )
+    got, expected, fix = (_on_one_line(words.get(key, "")) for key in ("got", "expected", "fix"))
+    return got, expected, fix
 
 
 def _on_one_line(text: str) -> str:

@@ -290,13 +290,16 @@ def _recognised(name: str, path: Path) -> SourceFile | str:
 
 
 def _is_zip_of_others(path: Path, suffix: str) -> bool:
-    """Return whether a file is a ZIP, by content or name, except arrays of NumPy. Damage is reported later."""
+    """Return whether a file is a ZIP, by content or name, except arrays of NumPy. A cut ZIP is reported later."""
     name = path.name.lower()
     if suffix != ".npz" or not name.endswith(".zip") or name.endswith(".zarr.zip"):
         return False
-    with suppress(CutOff, Damaged), path.open("rb") as stream:
-        return not any(member.filename.endswith(".npy") for member in check_directory(stream, STORE_DIRECTORY_BYTES))
-    return False
+    try:
+        with path.open("rb") as stream:
+            members = check_directory(stream, STORE_DIRECTORY_BYTES)
+    except (CutOff, Damaged) as error:
+        return isinstance(error, Damaged)
+    return not any(member.filename.endswith(".npy") for member in members)
 
 
 def _read_header(path: Path, suffix: str) -> tuple[bool, tuple[tuple[int, ...], Size] | None]:

@@ -185,7 +185,10 @@ class MatFile:
                 if count > len(matrix):
                     raise _NotMatlab(f"less data than an array of {count:,} numbers has")
                 check_bytes(count * variable.itemsize, "an array", self.where, self.bytes_limit)
-                array = _read_variable(self.as_file([matrix]), variable.name)
+                from scipy.io import loadmat
+
+                with _scipy_faults():
+                    array = np.asarray(loadmat(self.as_file([matrix]))[variable.name])
             if array.shape != variable.shape:
                 raise Damaged(f"an array of {array.shape} instead of {variable.shape}")
             return array
@@ -240,15 +243,6 @@ def _check_matrix(matrix: bytes, size: int, tag: struct.Struct) -> None:
         position += tag.size + count + -count % 8
         if count > most or position > size + 7:
             raise _NotMatlab("a damaged header of a variable")
-
-
-def _read_variable(stream: BinaryIO, name: str) -> npt.NDArray[Any]:
-    """Read the numbers of a variable of a file of level 5."""
-    from scipy.io import loadmat
-
-    with _scipy_faults():
-        array: npt.NDArray[Any] = np.asarray(loadmat(stream, variable_names=[name])[name])
-    return array
 
 
 @contextmanager
