@@ -80,8 +80,9 @@ def read_challenge_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise ChallengeBroken(fault("invalid-text", path.name, position=error.start)) from None
     except (FileNotFoundError, NotADirectoryError):
-        wording = "no-cases-file" if path.name == CASES_FILE else "no-challenge-file"
-        raise ChallengeBroken(fault("missing-file", path.name, wording=wording)) from None
+        is_list = path.name == CASES_FILE
+        finding = fault("missing-file", path.name, wording="no-cases-file" if is_list else "no-challenge-file")
+        raise ChallengeBroken(finding) from None
     except OSError as error:
         finding = fault("invalid-text", path.name, wording="cannot-read", got=str(error.strerror))
         raise ChallengeBroken(finding) from None
