@@ -33,37 +33,23 @@ if not (3, 11) <= sys.version_info[:2] <= (3, 14):  # a clone is not installed b
     raise ImportError(f"nuclei-evaluation needs Python 3.11 to 3.14; this is {sys.version.split()[0]}")
 
 if TYPE_CHECKING:
-    from evaluation.challenge import Challenge
-    from evaluation.files.results import __version__
-    from evaluation.findings import Finding
-    from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected
-    from evaluation.folders.arrays import compare
-    from evaluation.folders.compare import Comparison
-    from evaluation.scoring.from_arrays import score_instances
-    from evaluation.scoring.score import Result
-    from evaluation.scoring.street import check_submission, score_submission
-    from nuclei_metrics import Instances, instances_from_labels, instances_from_masks, instances_from_outlines
-    from nuclei_metrics.model import Case
-
-__all__ = [
-    "Case",
-    "Challenge",
-    "ChallengeBroken",
-    "Comparison",
-    "EvaluationError",
-    "Finding",
-    "Instances",
-    "Result",
-    "SubmissionRejected",
-    "__version__",
-    "check_submission",
-    "compare",
-    "instances_from_labels",
-    "instances_from_masks",
-    "instances_from_outlines",
-    "score_instances",
-    "score_submission",
-]
+    from evaluation.challenge import Challenge as Challenge
+    from evaluation.files.results import __version__ as __version__
+    from evaluation.findings import Finding as Finding
+    from evaluation.findings.errors import ChallengeBroken as ChallengeBroken
+    from evaluation.findings.errors import EvaluationError as EvaluationError
+    from evaluation.findings.errors import SubmissionRejected as SubmissionRejected
+    from evaluation.folders.arrays import compare as compare
+    from evaluation.folders.compare import Comparison as Comparison
+    from evaluation.scoring.from_arrays import score_instances as score_instances
+    from evaluation.scoring.score import Result as Result
+    from evaluation.scoring.street import check_submission as check_submission
+    from evaluation.scoring.street import score_submission as score_submission
+    from nuclei_metrics import Instances as Instances
+    from nuclei_metrics import instances_from_labels as instances_from_labels
+    from nuclei_metrics import instances_from_masks as instances_from_masks
+    from nuclei_metrics import instances_from_outlines as instances_from_outlines
+    from nuclei_metrics.model import Case as Case
 
 _NAMES = {
     "evaluation.challenge": "Challenge",
@@ -78,16 +64,17 @@ _NAMES = {
     "nuclei_metrics": "Instances instances_from_labels instances_from_masks instances_from_outlines",
     "nuclei_metrics.model": "Case",
 }
-HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_HOMES)
 
 
 if not TYPE_CHECKING:  # else every name that is not there would have the type Any
 
     def __getattr__(name: str) -> Any:
         """Import public names on first use, so that a command pays only for what it needs."""
-        if name not in HOMES:
+        if name not in _HOMES:
             raise AttributeError(f"module 'evaluation' has no attribute {name!r}")
-        return getattr(import_module(HOMES[name]), name)
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -29,7 +29,6 @@ from evaluation.board.audit import audit_challenge, audit_views, kept_of, plan_a
 from evaluation.board.board import build_board, score_and_rank
 from evaluation.board.rules import load_ranked
 from evaluation.board.stored import Unranked
-from evaluation.board.team_scores import as_columns, plan_columns
 from evaluation.board.teams import challenge_key, score_teams
 from evaluation.board.variants import Audit, Dimension, audit_csv, audit_document, audit_positions, compare_conditions
 from evaluation.challenge.rules import AuditRules
@@ -188,10 +187,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any], Any
         stream.write('[audit]\noverlap = ["class_order"]\nignore = ["clip"]\n')
     plan = plan_audit(*load_ranked(made.challenge))
     (one,) = plan.runs
-    scored = score_teams(
-        made.challenge, one.challenge, plan_columns(one.challenge, as_columns(plan.all_paths)), folder / "submissions",
-        folder / "out", workers=1, kept=kept_of(one, plan.all_paths),
-    )  # fmt: skip
+    places = folder / "submissions", folder / "out"
+    scored = score_teams(made.challenge, one.challenge, *places, workers=1, kept=kept_of(one, plan.all_paths))
     views = [view_of(plan, one, scored.scores, matching, unit) for matching, unit in product(plan.columns, plan.units)]
     return folder, views, plan
 

@@ -27,7 +27,7 @@ from evaluation.board import stored, teams
 from evaluation.board.board import board_of_challenge, rank_result
 from evaluation.board.document import leaderboard_document, leaderboard_json
 from evaluation.board.rules import load_ranked
-from evaluation.board.team_scores import TeamScores, as_columns, plan_columns, values_of_groups
+from evaluation.board.team_scores import TeamScores, plan_columns, values_of_groups
 from evaluation.challenge import preset_names
 from evaluation.commands import main as cli
 from evaluation.files.results.documents import MetricsFile, as_json
@@ -391,7 +391,7 @@ def test_the_mean_of_what_groups_bring_is_the_number_in_metrics_json(made, tmp_p
     shutil.rmtree(submission / "P4")
     unmatched(made.submissions["finder"], submission, "P4/*", "Macrophage")
     result = score_submission(challenge_folder, submission)
-    columns = plan_columns(result.challenge, as_columns(paths_with(result.challenge, "group_mean")))
+    columns = plan_columns(result.challenge, paths_with(result.challenge, "group_mean"))
     penalised = 0
     for column in columns:
         values = values_of_groups(result.challenge, result.details, column)
@@ -459,7 +459,7 @@ def test_what_a_group_brings_is_made_of_its_own_scores_or_of_those_of_its_cases(
         "detection.f1.worst_group": of_groups,
         f"alternatives.{other}.detection.f1.pooled": [f1_of(groups[name], other) for name in names],
     }.items():
-        (column,) = plan_columns(result.challenge, as_columns([path]))
+        (column,) = plan_columns(result.challenge, [path])
         assert values_of_groups(result.challenge, result.details, column).tolist() == pytest.approx(expected, abs=1e-9)
     assert result.value("detection.f1.worst_group") == pytest.approx(min(of_groups), abs=1e-6)
 

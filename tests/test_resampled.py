@@ -27,7 +27,6 @@ from evaluation.board.score_csv import read_scores
 from evaluation.board.stored import score_or_nan
 from evaluation.board.team_scores import (
     TeamScores,
-    as_columns,
     columns_in_samples,
     groups_of,
     plan_columns,
@@ -147,7 +146,7 @@ def test_every_number_in_a_sample_is_that_of_the_drawn_patients_scored_again(sto
     result = score(challenge, images, groups)
     result.write(tmp_path)
     paths = every_path(result)
-    columns = plan_columns(result.challenge, as_columns(paths))
+    columns = plan_columns(result.challenge, paths)
     tables = (
         stored_tables(result.challenge, result.details, tmp_path / "objects.csv")
         if stored
@@ -203,7 +202,7 @@ def team_scores(rules: RankingRules, folder: Path | None = None, objects: str | 
             path = folder / name / "objects.csv"
             path.write_text(path.read_text() if objects is None else objects)
             tables = stored_tables(challenge, result.details, path)
-        columns = plan_columns(challenge, rules.columns)
+        columns = plan_columns(challenge, rules.paths)
         teams.append(team_of_documents(name, challenge, columns, result.metrics, result.details, tables=tables))
     return teams
 

@@ -200,10 +200,10 @@ def numbers(result: Result) -> dict[str, Any]:
 def test_under_worst_an_empty_case_costs_what_a_missing_one_costs_in_every_score(silent: tuple[int, ...]) -> None:
     empty, missing = (scored("worst", dict.fromkeys(silent, kind)) for kind in ("empty", "missing"))
     assert numbers(empty) == numbers(missing)
-    names = [column.path for column in empty.challenge.ranking.columns]
+    names = empty.challenge.ranking.paths
     tables = [
         team_of_documents(
-            "team", of.challenge, plan_columns(of.challenge, of.challenge.ranking.columns), of.metrics, of.details
+            "team", of.challenge, plan_columns(of.challenge, of.challenge.ranking.paths), of.metrics, of.details
         ).by_unit
         for of in (empty, missing)
     ]

@@ -185,8 +185,7 @@ def _pairs_under_conditions(views: Sequence[AuditView], teams: Sequence[str]) ->
         values = (view.table.overall * np.where(view.table.higher_is_better, 1, -1))[chosen].T
         ahead.append(np.nan_to_num(np.sign(values[:, :, None] - values[:, None])))
         significant.append([test.better[np.ix_(chosen, chosen)] for test in tests.columns])
-    columns = [column.path for column in views[0].rules.columns]
-    return compare_conditions(teams, columns, np.array(ahead, np.int64), np.array(significant, np.int64))
+    return compare_conditions(teams, views[0].rules.paths, np.array(ahead, np.int64), np.array(significant, np.int64))
 
 
 def weight_views(own: AuditView, factors: Sequence[float] | None) -> Iterator[AuditView]:
@@ -324,7 +323,7 @@ def _plan_matching(
     if extra and not own:
         expected = "no matching, since numbers cannot be paired"
         raise contradictory("audit.matching", "given although nuclei are only counted", expected)
-    paths = tuple(column.path for column in rules.columns)
+    paths = rules.paths
     columns: dict[Matching, tuple[str, ...]] = {}
     added = [*extra]
     for rule in (*own, *extra):
@@ -455,7 +454,6 @@ def audit_challenge(
         score_teams(
             challenge_folder,
             run.challenge,
-            team_scores.plan_columns(run.challenge, team_scores.as_columns(plan.all_paths)),
             submissions,
             output,
             workers=workers,
@@ -496,12 +494,8 @@ def _coded_references(folder: Path, plan: _AuditPlan, workers: int | None) -> li
     with tempfile.TemporaryDirectory(prefix="evaluation-audit-") as scratch:
         target = Path(scratch)
         of_every_case(partial(_draw_coded, target), plan.challenge, folder, run=partial(run_work, workers=workers))
-        columns = [team_scores.plan_columns(run.challenge, team_scores.as_columns(plan.all_paths)) for run in plan.runs]
         results = [score_submission(folder, target, challenge=run.challenge, workers=workers) for run in plan.runs]
-    return [
-        team_scores.team_of_documents(CODED, result.challenge, of_run, result.metrics, result.details)
-        for result, of_run in zip(results, columns, strict=True)
-    ]
+    return [_scores_at(CODED, result, plan.all_paths) for result in results]
 
 
 def _draw_coded(
@@ -557,9 +551,12 @@ def kept_of(run: Run, paths: Sequence[str]) -> Kept:
 
 def _scores_file(result: Result, *, paths: Sequence[str]) -> dict[str, str]:
     """Write the numbers at some paths of a result into the text of a file."""
-    columns = team_scores.plan_columns(result.challenge, team_scores.as_columns(paths))
-    scores = team_scores.team_of_documents("", result.challenge, columns, result.metrics, result.details)
-    return {SCORES: as_json(team_scores.scores_entry(scores))}
+    return {SCORES: as_json(team_scores.scores_entry(_scores_at("", result, paths)))}
+
+
+def _scores_at(name: str, result: Result, paths: Sequence[str]) -> team_scores.TeamScores:
+    columns = team_scores.plan_columns(result.challenge, paths)
+    return team_scores.team_of_documents(name, result.challenge, columns, result.metrics, result.details)
 
 
 def view_of(

@@ -69,13 +69,12 @@ def score_and_rank(
     old = _older_board(before)
     challenge, rules = ranking_rules.load_ranked(challenge_folder)
     hashes = reference_hashes(challenge_folder, challenge)
-    columns = plan_columns(challenge, rules.columns)
     scored = score_teams(
         challenge_folder,
         challenge,
-        columns,
         submissions,
         output,
+        columns=plan_columns(challenge, rules.paths),
         workers=workers,
         progress=progress,
         note=note,
@@ -93,7 +92,7 @@ def rank_folder(challenge_folder: Path, results: ResultFolder, settings: Mapping
     challenge, rules = ranking_rules.load_ranked(challenge_folder)
     rules = ranking_rules.changed_rules(rules, settings)
     challenge = challenge.model_copy(update={"ranking": rules})
-    scores, unranked = results.read(challenge, plan_columns(challenge, rules.columns))
+    scores, unranked = results.read(challenge, plan_columns(challenge, rules.paths))
     board = board_of_challenge(challenge, rules, scores, unranked, ())
     return with_pairs(board, challenge, rules, results.objects())
 
@@ -198,7 +197,7 @@ def rank_scores(scores: ScoresInFile, rules: RankingRules, challenge: Challenge 
 
 def table_in_file(scores: ScoresInFile, rules: RankingRules, challenge: Challenge | None) -> ScoreTable:
     """Add the floors, which must be on columns, to the table of a CSV file. Raises WrongUsage ("missing-metric")."""
-    columns, floors = [column.path for column in rules.columns], tuple(floor.path for floor in rules.require)
+    columns, floors = rules.paths, rules.floor_paths
     for path in floors:
         if path not in columns:
             raise WrongUsage(fault("missing-metric", "ranking.require", wording="floor-without-scores", path=path))
@@ -356,7 +355,7 @@ def build_board(
         places = _placed_teams(placed, rules, tests, plain, few=few)
     teams: tuple[document.TeamRow, ...] = places["teams"]
     by_unit = bool(teams) and teams[0].columns[0].by_unit is not ABSENT
-    paths = [column.path for column in rules.columns]
+    paths = rules.paths
     without = [
         document.UnrankedRow(name, document.cells_of(paths, value=values), "no-value", full.why[name])
         for name, values, has_place in zip(table.teams, table.overall, is_ranked, strict=True)
@@ -408,7 +407,7 @@ def _placed_teams(
     leading = ranked_table.first_without(placed, rules, ranking.position)
     place_of = {name: index for index, name in enumerate(placed.teams)}
     order = [place_of[team.name] for team in teams]
-    paths = [column.path for column in rules.columns]
+    paths = rules.paths
     by_method = ranked_table.places_by_methods(placed, rules, tests) if len(teams) <= document.PAIRS_UP_TO else {}
     return {
         "teams": teams,

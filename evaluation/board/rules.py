@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evaluation.board.team_scores import as_columns, plan_columns
+from evaluation.board.team_scores import plan_columns
 from evaluation.challenge import Challenge
 from evaluation.challenge.definition import tuples_for_lists
 from evaluation.challenge.documents import parse_toml
@@ -162,8 +162,8 @@ def gameable_ranking(challenge: Challenge) -> list[Finding]:
     rules = challenge.ranking
     if rules is None or not rules.columns:
         return []
-    ranked = plan_columns(challenge, rules.columns)
-    required = plan_columns(challenge, as_columns(floor.path for floor in rules.require))
+    ranked = plan_columns(challenge, rules.paths)
+    required = plan_columns(challenge, rules.floor_paths)
     blind = [column.path for column in ranked if column.metric.missed == "none"]
     copied = [column.path for column in ranked if column.metric.missed != "none" and column.metric.spurious == "none"]
     passed = [column.path for column in required if column.metric.spurious == "none"]

@@ -19,7 +19,7 @@ import scipy
 
 from evaluation.board.stored import all_metrics, read_objects, rows_with, score_or_nan, value_at
 from evaluation.challenge import Challenge
-from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
+from evaluation.challenge.rules import Floor, RankingRules
 from evaluation.files.decoding.csv import numbers_of
 from evaluation.files.results.documents import LARGEST_SCORE
 from evaluation.findings import quote
@@ -75,13 +75,13 @@ def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequenc
     floors = [team.floors if len(team.floors) else np.full(len(rules.require), np.nan) for team in ordered]
     return ScoreTable(
         teams=tuple(team.name for team in ordered),
-        columns=tuple(column.path for column in columns),
+        columns=rules.paths,
         higher_is_better=np.array([column.direction == "descending" for column in columns], np.bool_),
         weights=np.array([column.weight for column in columns], np.float64),
         overall=np.stack([team.overall for team in ordered]) if ordered else np.empty((0, len(columns))),
         units=tuple(units) if complete else (),
         by_unit=np.stack(known) if complete else None,
-        floors=tuple(floor.path for floor in rules.require),
+        floors=rules.floor_paths,
         at_least=tuple(floor.at_least for floor in rules.require),
         floor_values=np.stack(floors) if rules.require and ordered else None,
         samples=np.stack(samples) if complete and len(samples) == len(ordered) else None,
@@ -129,17 +129,11 @@ class PlannedColumn:
         return of_cases or self.aggregation == "case_mean"
 
 
-def as_columns(paths: Iterable[str]) -> tuple[RankingColumn, ...]:
-    return tuple(RankingColumn(path=path, direction="descending") for path in paths)
-
-
-def plan_columns(challenge: Challenge, columns: Sequence[RankingColumn]) -> list[PlannedColumn]:
-    """Plan the columns of a ranking of results of a challenge, which must have them (``check_columns``)."""
-    known, planned = _metrics_by_path(challenge), []
-    for column in columns:
-        of_metric, _, aggregation = column.path.rpartition(".")
-        planned.append(PlannedColumn(column.path, *known[of_metric], aggregation))
-    return planned
+def plan_columns(challenge: Challenge, paths: Iterable[str]) -> list[PlannedColumn]:
+    """Plan columns of numbers of results of a challenge, which must have them (``check_columns``)."""
+    known = _metrics_by_path(challenge)
+    parts = [(path, *path.rpartition(".")[::2]) for path in paths]
+    return [PlannedColumn(path, *known[of_metric], aggregation) for path, of_metric, aggregation in parts]
 
 
 def every_column(challenge: Challenge) -> list[PlannedColumn]:
@@ -245,7 +239,7 @@ def _values_in_samples(
     of_groups = all(column.aggregation == "group_mean" for column in columns)
     if rules is None or (not rules.require and (of_groups or needs_units(rules.method))):
         return None
-    floors = plan_columns(challenge, as_columns(floor.path for floor in rules.require))
+    floors = plan_columns(challenge, rules.floor_paths)
     weights = sample_weights(len(groups_of(challenge)), rules.samples, rules.seed)
     values = partial(values_of_units, challenge, details)
     return columns_in_samples(challenge, [*columns, *floors], values, tables, weights)

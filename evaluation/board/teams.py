@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -99,29 +99,28 @@ class _FoundTeams:
     findings: list[Finding]
 
 
-def find_teams(folder: Path, *, output: Path | None = None, without: Collection[str] = ()) -> _FoundTeams:
+def find_teams(folder: Path, *, output: Path) -> _FoundTeams:
     """Find the teams of a folder.
 
     Every sub-folder is a team, and every ZIP and CSV file; its name is the name of the folder, or of the file
-    without its suffix. Hidden files, litter, ``output`` and the entries ``without`` do not count; a team with an
-    unusable name is omitted. Raises WrongUsage: no-submission, no-teams, too-large, duplicate-team; invalid-team if no
-    name can be used.
+    without its suffix. Hidden files, litter and ``output`` do not count; a team with an unusable name is omitted.
+    Raises WrongUsage: no-submission, no-teams, too-large, duplicate-team; invalid-team if no name can be used.
     """
     paths = _entries_of(folder, output)
     submissions = [path for path in paths if path.is_dir() or path.suffix.casefold() in SUFFIXES]
     teams = [_Team(composed(path.name if path.is_dir() else path.stem), path) for path in submissions]
-    if all(team.name in without for team in teams):
+    if not teams:
         raise WrongUsage(fault("no-teams", quote(folder, 120)))
     with faults_as(WrongUsage):
         refuse_many_teams(len(teams), quote(folder, 120))
     unranked = _check_names([(team.name, team.path.name) for team in teams])
-    named = [team for team in teams if team.name not in without and _is_team_name(team.name)]
+    named = [team for team in teams if _is_team_name(team.name)]
     unused = [quote(path.name) for path in paths if path not in submissions]
     findings = [fault("unused-file", name, wording="not-a-submission") for name in unused]
     return _FoundTeams(sorted(named, key=lambda team: team.name), unranked, findings)
 
 
-def _entries_of(folder: Path, output: Path | None) -> list[Path]:
+def _entries_of(folder: Path, output: Path) -> list[Path]:
     """List everything that may be a submission."""
     try:
         paths = sorted(folder.iterdir(), key=lambda path: path.parts)
@@ -129,7 +128,7 @@ def _entries_of(folder: Path, output: Path | None) -> list[Path]:
         is_missing = isinstance(error, FileNotFoundError)
         why = "no such folder" if is_missing else (error.strerror or "not readable").lower()
         raise WrongUsage(fault("no-submission", quote(folder, 200), wording="no-folder-of-teams", got=why)) from None
-    own = output and output.resolve()
+    own = output.resolve()
     return [p for p in paths if p.resolve() != own and not p.name.startswith(".") and not is_litter(p.name)]
 
 
@@ -166,10 +165,10 @@ def _check_names(teams: Iterable[tuple[str, str]]) -> list[store.Unranked]:
 def score_teams(
     challenge_folder: Path,
     challenge: Challenge,
-    columns: list[PlannedColumn],
     submissions: Path,
     output: Path,
     *,
+    columns: Sequence[PlannedColumn] = (),
     workers: int | None = None,
     progress: Progress | None = None,
     note: Note | None = None,
@@ -178,6 +177,7 @@ def score_teams(
 ) -> _ScoredTeams:
     """Score every team of a folder without stored results into ``results/<team>`` of the output.
 
+    columns   of the scores, unless ``kept`` reads them
     workers   processes, or tasks that ``executor`` works on at once
     progress  is called with the number of teams that are done, and of all
     note      is called with the name of each team, its outcome, and the traceback of a fault of the program, or ""
@@ -266,7 +266,7 @@ def _keep(folder: Path, answer: Answer, files: Sequence[str]) -> str:
     return _trace_of(outcome) if isinstance(outcome, Exception) else ""
 
 
-def _read_team(folder: Path, name: str, challenge: Challenge, columns: list[PlannedColumn]) -> TeamScores:
+def _read_team(folder: Path, name: str, challenge: Challenge, columns: Sequence[PlannedColumn]) -> TeamScores:
     """Read the scores in a result folder. Raises InputFault."""
     file, team = _ResultFile(name, folder / "metrics.json", folder / "details.json"), f"team {quote(name)}"
     metrics = store.read_metrics(file.metrics, where=f"{team}, 'metrics.json'")
@@ -391,7 +391,7 @@ class _ResultFile:
         return self.metrics.with_name("objects.csv") if self.metrics.name == "metrics.json" else None
 
     def scores(
-        self, challenge: Challenge, columns: list[PlannedColumn], metrics: dict[str, Any], *, where: str
+        self, challenge: Challenge, columns: Sequence[PlannedColumn], metrics: dict[str, Any], *, where: str
     ) -> TeamScores:
         """Read the scores of a metrics.json and of the details.json named ``where``. Raises InputFault."""
         details = store.read_details(self.details, where=where) if self.details else None

@@ -425,6 +425,16 @@ class RankingRules(Rules):
     samples: Annotated[int, Field(ge=100, le=100_000)] = 1000
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the columns."""
+        return tuple(column.path for column in self.columns)
+
+    @property
+    def floor_paths(self) -> tuple[str, ...]:
+        """The paths of the minimum scores."""
+        return tuple(floor.path for floor in self.require)
+
     def margin_of(self, column: RankingColumn) -> float:
         return self.margin if column.margin is None else column.margin
 
@@ -437,8 +447,8 @@ class RankingRules(Rules):
     def check_consistency(self) -> Self:
         if self.method == "absolute" and len(self.columns) != 1:
             raise contradiction("columns", f"{len(self.columns)} with method 'absolute'", "one column")
-        check_distinct("columns", [column.path for column in self.columns])
-        check_distinct("require", [floor.path for floor in self.require])
+        check_distinct("columns", self.paths)
+        check_distinct("require", self.floor_paths)
         return self
 
 

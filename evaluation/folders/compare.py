@@ -419,14 +419,15 @@ class Comparison:
         if len(results) - len(self.annotators) < 2 or challenge.ranking is None:
             return None
         ranking = challenge.ranking.model_copy(update={"unranked": self.annotators})
-        columns = plan_columns(challenge, challenge.ranking.columns)
+        columns = plan_columns(challenge, ranking.paths)
         teams = [
             team_of_documents(model, challenge, columns, one.metrics, one.details, tables=tables_of_result(one))
             for model, one in results.items()
             if model not in self.apart
         ]
-        paths = [column.path for column in challenge.ranking.columns]
-        shown = [Unranked(model, "other-rules", NO_PLACE, _values_at(results[model], paths)) for model in self.apart]
+        shown = [
+            Unranked(model, "other-rules", NO_PLACE, _values_at(results[model], ranking.paths)) for model in self.apart
+        ]
         board = board_of_challenge(challenge, ranking, teams, shown, ())
         board = replace(board, units=board.units._replace(kind=self.unit))
         objects = {model: result.objects.encode() for model, result in results.items()}

@@ -15,7 +15,6 @@ import numpy as np
 from evaluation.board.facts import p_text
 from evaluation.board.team_scores import (
     are_empty,
-    as_columns,
     groups_of,
     ordered_cases,
     plan_columns,
@@ -128,7 +127,7 @@ def _of_groups(result: Result, path: str) -> Float64:
     """The values of a score in each patient as they enter its mean; NaN if the model does not have the score."""
     if not _has(result, path):
         return np.full(len(groups_of(result.challenge)), np.nan)
-    (column,) = plan_columns(result.challenge, as_columns([f"{path}.group_mean"]))
+    (column,) = plan_columns(result.challenge, [f"{path}.group_mean"])
     return values_of_groups(result.challenge, result.details, column)
 
 
@@ -139,7 +138,7 @@ def of_images(result: Result, path: str) -> Float64:
     """
     if not _has(result, path):
         return np.full(len(result.challenge.cases), np.nan)
-    (column,) = plan_columns(result.challenge, as_columns([f"{path}.case_mean"]))
+    (column,) = plan_columns(result.challenge, [f"{path}.case_mean"])
     return values_of_units(result.challenge, result.details, column, "case")
 
 

@@ -251,7 +251,7 @@ def refresh_cases(folder: Path) -> list[str]:
 def _needed_columns(challenge: Challenge, cases: Iterable[_ListedCase]) -> tuple[str, ...]:
     """The columns of ``EXTRA_COLUMNS`` that a challenge needs."""
     sides, metrics = (challenge.reference, challenge.submission), challenge.metrics
-    paths = [column.path for column in challenge.ranking.columns] if challenge.ranking else []
+    paths = challenge.ranking.paths if challenge.ranking else ()
     paths += challenge.confidence.columns if challenge.confidence else ()
     slide = any(rules.coordinates == "slide" for rules in sides)
     needed = {

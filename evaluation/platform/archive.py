@@ -285,8 +285,8 @@ def _check_scores(folder: Path, submissions: Path | None, again: Path, workers: 
     try:
         challenge, rules = load_ranked(folder / "challenge")
         files, rejected = results.find()
-        columns = team_scores.plan_columns(challenge, rules.columns)
-        rescored = score_teams(folder / "challenge", challenge, columns, submissions, again, workers=workers)
+        columns = team_scores.plan_columns(challenge, rules.paths)
+        rescored = score_teams(folder / "challenge", challenge, submissions, again, columns=columns, workers=workers)
     except ChallengeBroken as error:
         yield _Checked(what, "cannot be checked", str(error.findings[0]))
         return

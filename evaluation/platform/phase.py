@@ -313,7 +313,7 @@ def _phase_settings(challenge: Challenge) -> _PhaseSettings:
     The score is the first column of [ranking]; the other columns are extra results columns.
     """
     rules = ranking_of(challenge)
-    titles = phase_titles([column.path for column in rules.columns])
+    titles = phase_titles(rules.paths)
     score, *extra = zip(rules.columns, titles, strict=True)
     return _PhaseSettings(
         score_title=score[1],

@@ -538,8 +538,8 @@ AGGREGATIONS_OF_MEANS = (*AGGREGATIONS, *OF_STRATA, WORST_GROUP)
 def check_columns(challenge: Challenge) -> None:
     """Refuse columns of a ranking, or of confidence intervals, that no result can have."""
     columns = {
-        "ranking.columns": [column.path for column in challenge.ranking.columns] if challenge.ranking else [],
-        "ranking.require": [floor.path for floor in challenge.ranking.require] if challenge.ranking else [],
+        "ranking.columns": challenge.ranking.paths if challenge.ranking else (),
+        "ranking.require": challenge.ranking.floor_paths if challenge.ranking else (),
         "confidence.columns": challenge.confidence.columns if challenge.confidence else (),
     }
     if not any(columns.values()):

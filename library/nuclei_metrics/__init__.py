@@ -18,90 +18,51 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nuclei_metrics.accumulate import COCO_THRESHOLDS, Evaluation, Summary
-    from nuclei_metrics.errors import TooManyPairs, UnusableOutlines
-    from nuclei_metrics.functional import (
-        DSB_THRESHOLDS,
-        AdaptedRand,
-        DetectionScores,
-        PanopticScores,
-        VariationOfInformation,
-        adapted_rand,
-        aji,
-        aji_plus,
-        average_precision,
-        boundary_iou,
-        confusion_matrix,
-        detection_scores,
-        dice,
-        ensemble_dice,
-        hausdorff,
-        mean_surface_distance,
-        object_dice,
-        object_f1,
-        object_hausdorff,
-        pair_dice,
-        panoptic_quality,
-        panoptic_scores,
-        seg,
-        surface_dice,
-        threat_score,
-        variation_of_information,
-    )
-    from nuclei_metrics.instances.outlines import instances_from_outlines
-    from nuclei_metrics.instances.runs import instances_from_labels, instances_from_masks
-    from nuclei_metrics.model import Instances
-    from nuclei_metrics.model.counts import Score
-    from nuclei_metrics.pair import ImagePair, instances_from_points
-    from nuclei_metrics.pairing import Matching, Nearest, match, match_centroids, match_confidence
+    from nuclei_metrics.accumulate import COCO_THRESHOLDS as COCO_THRESHOLDS
+    from nuclei_metrics.accumulate import Evaluation as Evaluation
+    from nuclei_metrics.accumulate import Summary as Summary
+    from nuclei_metrics.errors import TooManyPairs as TooManyPairs
+    from nuclei_metrics.errors import UnusableOutlines as UnusableOutlines
+    from nuclei_metrics.functional import DSB_THRESHOLDS as DSB_THRESHOLDS
+    from nuclei_metrics.functional import AdaptedRand as AdaptedRand
+    from nuclei_metrics.functional import DetectionScores as DetectionScores
+    from nuclei_metrics.functional import PanopticScores as PanopticScores
+    from nuclei_metrics.functional import VariationOfInformation as VariationOfInformation
+    from nuclei_metrics.functional import adapted_rand as adapted_rand
+    from nuclei_metrics.functional import aji as aji
+    from nuclei_metrics.functional import aji_plus as aji_plus
+    from nuclei_metrics.functional import average_precision as average_precision
+    from nuclei_metrics.functional import boundary_iou as boundary_iou
+    from nuclei_metrics.functional import confusion_matrix as confusion_matrix
+    from nuclei_metrics.functional import detection_scores as detection_scores
+    from nuclei_metrics.functional import dice as dice
+    from nuclei_metrics.functional import ensemble_dice as ensemble_dice
+    from nuclei_metrics.functional import hausdorff as hausdorff
+    from nuclei_metrics.functional import mean_surface_distance as mean_surface_distance
+    from nuclei_metrics.functional import object_dice as object_dice
+    from nuclei_metrics.functional import object_f1 as object_f1
+    from nuclei_metrics.functional import object_hausdorff as object_hausdorff
+    from nuclei_metrics.functional import pair_dice as pair_dice
+    from nuclei_metrics.functional import panoptic_quality as panoptic_quality
+    from nuclei_metrics.functional import panoptic_scores as panoptic_scores
+    from nuclei_metrics.functional import seg as seg
+    from nuclei_metrics.functional import surface_dice as surface_dice
+    from nuclei_metrics.functional import threat_score as threat_score
+    from nuclei_metrics.functional import variation_of_information as variation_of_information
+    from nuclei_metrics.instances.outlines import instances_from_outlines as instances_from_outlines
+    from nuclei_metrics.instances.runs import instances_from_labels as instances_from_labels
+    from nuclei_metrics.instances.runs import instances_from_masks as instances_from_masks
+    from nuclei_metrics.model import Instances as Instances
+    from nuclei_metrics.model.counts import Score as Score
+    from nuclei_metrics.pair import ImagePair as ImagePair
+    from nuclei_metrics.pair import instances_from_points as instances_from_points
+    from nuclei_metrics.pairing import Matching as Matching
+    from nuclei_metrics.pairing import Nearest as Nearest
+    from nuclei_metrics.pairing import match as match
+    from nuclei_metrics.pairing import match_centroids as match_centroids
+    from nuclei_metrics.pairing import match_confidence as match_confidence
 
 __version__ = "0.2.0"
-__all__ = [
-    "COCO_THRESHOLDS",
-    "DSB_THRESHOLDS",
-    "AdaptedRand",
-    "DetectionScores",
-    "Evaluation",
-    "ImagePair",
-    "Instances",
-    "Matching",
-    "Nearest",
-    "PanopticScores",
-    "Score",
-    "Summary",
-    "TooManyPairs",
-    "UnusableOutlines",
-    "VariationOfInformation",
-    "adapted_rand",
-    "aji",
-    "aji_plus",
-    "average_precision",
-    "boundary_iou",
-    "confusion_matrix",
-    "detection_scores",
-    "dice",
-    "ensemble_dice",
-    "hausdorff",
-    "instances_from_labels",
-    "instances_from_masks",
-    "instances_from_outlines",
-    "instances_from_points",
-    "match",
-    "match_centroids",
-    "match_confidence",
-    "mean_surface_distance",
-    "object_dice",
-    "object_f1",
-    "object_hausdorff",
-    "pair_dice",
-    "panoptic_quality",
-    "panoptic_scores",
-    "seg",
-    "surface_dice",
-    "threat_score",
-    "variation_of_information",
-]
-
 _NAMES = {
     "accumulate": "COCO_THRESHOLDS Evaluation Summary",
     "errors": "TooManyPairs UnusableOutlines",
@@ -117,6 +78,7 @@ _NAMES = {
     "pairing": "Matching Nearest match match_centroids match_confidence",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_HOMES)
 
 
 if not TYPE_CHECKING:  # else every name that is not there would have the type Any
