@@ -39,7 +39,7 @@ OF_TEST = {
         "test_why.py::test_what_the_page_says_of_its_numbers_is_so",
         "test_docs.py::test_the_notebook_is_the_page_on_python_and_what_its_code_gives",
         "test_docs.py::test_the_scores_in_the_readme_are_those_that_the_demo_prints",
-        "test_examples.py::test_an_example_runs_and_shows_what_its_page_says",
+        "test_docs.py::test_an_example_runs_and_shows_what_its_page_says",
         "test_worker_pools.py::test_python_examples_of_the_page_run",
         "test_worker_pools.py::test_commands_of_the_page_run_with_the_address_of_a_cluster",
     ),
