@@ -19,7 +19,7 @@ from typing import Any
 import dask
 import pytest
 from distributed import LocalCluster
-from pool_killer import score_after_a_loss, score_but_the_poisoned
+from killer import score_after_a_loss, score_but_the_poisoned
 from signals import HELD, left_of, wait_for
 
 from evaluation import score_submission
