@@ -58,7 +58,6 @@ OF_TEST = {
         "test_metrics.py::test_the_best_share_of_five_million_pairs_is_that_of_sorted_values",
         "test_cli.py::test_closed_standard_streams_change_nothing",
         "test_declared_test.py::test_equal_teams_are_called_better_on_at_most_one_board_in_twenty",
-        "test_cli.py::test_the_number_of_workers_changes_no_byte",
         "test_compare.py::test_scores_and_places_do_not_depend_on_the_other_models",
         "test_compare_cases.py::test_a_reader_who_closes_the_pipe_loses_no_file",
         "test_complexity.py::test_reading_a_format",

@@ -46,16 +46,10 @@ def evaluation_of_its_own(
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
-@pytest.fixture(scope="module")
-def made(demo):
-    """A made challenge with submissions, not to be changed."""
-    return demo
-
-
 @pytest.fixture
-def submission(made, tmp_path):
+def submission(demo, tmp_path):
     """A copy of a submission that a test may break."""
-    return Path(shutil.copytree(made.submissions["finder"], tmp_path / "submission"))
+    return Path(shutil.copytree(demo.submissions["finder"], tmp_path / "submission"))
 
 
 def outputs(folder: Path) -> dict[str, bytes]:
@@ -71,8 +65,8 @@ def score(challenge: Path, submission: Path, output: Path, *more: object) -> sub
 # --- score ----------------------------------------------------------------------------------------------------------
 
 
-def test_score_writes_three_files_and_is_silent_if_quiet(made, tmp_path):
-    folders = ("--challenge", made.challenge, "--submission", made.submissions["finder"], "--output", tmp_path / "out")
+def test_score_writes_three_files_and_is_silent_if_quiet(demo, tmp_path):
+    folders = ("--challenge", demo.challenge, "--submission", demo.submissions["finder"], "--output", tmp_path / "out")
     done = evaluation_of_its_own("score", "--quiet", *folders)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     files = outputs(tmp_path / "out")
@@ -90,35 +84,26 @@ def test_score_writes_three_files_and_is_silent_if_quiet(made, tmp_path):
             assert counts[name] == sum(row["rule"] == rule and row["outcome"] == outcome for row in rows)
 
 
-def test_the_number_of_workers_changes_no_byte(made, tmp_path):
-    for workers in (1, 2):
-        folders = ("--challenge", made.challenge, "--submission", made.submissions["namer"])
-        options = ("--output", tmp_path / str(workers), "--workers", workers)
-        done = evaluation_of_its_own("score", "--quiet", *folders, *options)
-        assert (done.returncode, done.stderr) == (0, "")
-    assert outputs(tmp_path / "1") == outputs(tmp_path / "2")
-
-
-def test_a_zip_with_a_wrapping_folder_scores_like_the_folder(made, tmp_path):
-    folder = made.submissions["outliner"]
+def test_a_zip_with_a_wrapping_folder_scores_like_the_folder(demo, tmp_path):
+    folder = demo.submissions["outliner"]
     with zipfile.ZipFile(tmp_path / "team.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*.mat"), reverse=True):
             archive.write(path, Path("my submission") / path.relative_to(folder))
         archive.writestr("__MACOSX/my submission/._P1", "litter")
-    assert score(made.challenge, folder, tmp_path / "folder").returncode == 0
-    assert score(made.challenge, tmp_path / "team.zip", tmp_path / "zip").returncode == 0
+    assert score(demo.challenge, folder, tmp_path / "folder").returncode == 0
+    assert score(demo.challenge, tmp_path / "team.zip", tmp_path / "zip").returncode == 0
     metrics = [(tmp_path / name / "metrics.json").read_bytes() for name in ("folder", "zip")]
     assert metrics[0] == metrics[1]
 
 
-def test_a_missing_case_counts_as_the_challenge_says(made, tmp_path, submission):
+def test_a_missing_case_counts_as_the_challenge_says(demo, tmp_path, submission):
     shutil.rmtree(submission / "P1")
-    done = score(made.challenge, submission, tmp_path / "worst")
+    done = score(demo.challenge, submission, tmp_path / "worst")
     assert done.returncode == 0
     missing = json.loads((tmp_path / "worst" / "details.json").read_text())
     assert missing["cases"]["P1_1"]["submitted"] is False
     assert missing["cases"]["P1_1"]["rules"]["iou_above"]["counts"]["true_positives"] == 0
-    challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+    challenge = Path(shutil.copytree(demo.challenge, tmp_path / "challenge"))
     with (challenge / "challenge.toml").open("a") as toml:
         toml.write('[submission]\nmissing_case = "reject"\n')
     done = score(challenge, submission, tmp_path / "reject")
@@ -127,15 +112,15 @@ def test_a_missing_case_counts_as_the_challenge_says(made, tmp_path, submission)
     assert not (tmp_path / "reject").exists()
 
 
-def test_without_arguments_the_paths_of_the_platform_are_used(made, tmp_path, monkeypatch):
+def test_without_arguments_the_paths_of_the_platform_are_used(demo, tmp_path, monkeypatch):
     (tmp_path / "output").mkdir()
-    (tmp_path / "input").symlink_to(made.submissions["finder"])
+    (tmp_path / "input").symlink_to(demo.submissions["finder"])
     monkeypatch.setattr(options, "INPUT", tmp_path / "input")
     monkeypatch.setattr(options, "OUTPUT", tmp_path / "output")
     monkeypatch.setattr(options, "GROUND_TRUTH", tmp_path / "nowhere")
     assert cli.run(["score"]) == 0  # a dry run: the image's own ground truth, which is the demo's
     own = (tmp_path / "output" / "metrics.json").read_bytes()
-    monkeypatch.setattr(options, "GROUND_TRUTH", made.challenge)
+    monkeypatch.setattr(options, "GROUND_TRUTH", demo.challenge)
     assert cli.run(["score"]) == 0
     shipped = json.loads(own)
     assert shipped.pop("leaderboard")["submissions"] == 4  # the image's ground truth holds the demo's results
@@ -171,10 +156,10 @@ def link_out(submission: Path) -> None:
     ("unknown-case", lambda folder: (folder / "P1/P1_1").rename(folder / "P1/P1_9")),
     ("unsafe-path", link_out),
 ])  # fmt: skip
-def test_a_broken_submission_ends_with_one_helpful_line_and_no_result(made, tmp_path, submission, code, spoil):
+def test_a_broken_submission_ends_with_one_helpful_line_and_no_result(demo, tmp_path, submission, code, spoil):
     spoil(submission)
     for command in (("score", "--output", tmp_path / "out"), ("validate",)):
-        done = evaluation(*command, "--challenge", made.challenge, "--submission", submission)
+        done = evaluation(*command, "--challenge", demo.challenge, "--submission", submission)
         last = done.stderr.splitlines()[-1]
         assert done.returncode == 1
         assert last.startswith("Submission rejected: [") and f"[{code}]" in last and "; expected " in last
@@ -182,34 +167,26 @@ def test_a_broken_submission_ends_with_one_helpful_line_and_no_result(made, tmp_
     assert not (tmp_path / "out").exists()
 
 
-def test_a_process_leaves_with_its_exit_code_and_one_last_line(made, tmp_path, submission):
+def test_a_process_leaves_with_its_exit_code_and_one_last_line(demo, tmp_path, submission):
     empty_folder(submission)
-    folders = ("--challenge", made.challenge, "--submission", submission, "--output", tmp_path / "out")
+    folders = ("--challenge", demo.challenge, "--submission", submission, "--output", tmp_path / "out")
     done = evaluation_of_its_own("score", *folders)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-1].startswith("Submission rejected: [")
 
 
-def test_all_faults_come_in_one_pass(made, tmp_path, submission):
+def test_all_faults_come_in_one_pass(demo, tmp_path, submission):
     put(np.nan, submission)
     (submission / "P2" / "P2_1").rename(submission / "P2" / "P2_7")
-    done = score(made.challenge, submission, tmp_path / "out")
+    done = score(demo.challenge, submission, tmp_path / "out")
     assert {"[not-finite]", "[unknown-case]"} <= set(done.stderr.replace(":", " ").split())
 
 
-def test_results_of_an_earlier_run_are_not_left_for_those_of_a_rejected_one(made, tmp_path, submission):
-    assert score(made.challenge, submission, tmp_path / "out").returncode == 0
-    (tmp_path / "out/notes.txt").write_text("mine")
-    put(np.nan, submission)
-    assert score(made.challenge, submission, tmp_path / "out").returncode == 1
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["notes.txt"]
-
-
 @pytest.mark.parametrize("file", ["challenge.toml", "cases.csv"])  # of the reference: test_leaks.py
-def test_a_broken_challenge_is_not_the_participants_fault(made, tmp_path, file):
-    challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+def test_a_broken_challenge_is_not_the_participants_fault(demo, tmp_path, file):
+    challenge = Path(shutil.copytree(demo.challenge, tmp_path / "challenge"))
     (challenge / file).write_text("SECRET_NUCLEUS_4711 <")
-    done = score(challenge, made.submissions["finder"], tmp_path / "out")
+    done = score(challenge, demo.submissions["finder"], tmp_path / "out")
     last = done.stderr.splitlines()[-1]
     assert done.returncode == 3
     assert last.startswith("The challenge itself has a fault")
@@ -219,7 +196,7 @@ def test_a_broken_challenge_is_not_the_participants_fault(made, tmp_path, file):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_killed_worker_ends_the_evaluation_without_a_result(made, tmp_path):
+def test_a_killed_worker_ends_the_evaluation_without_a_result(demo, tmp_path):
     script = (
         "import os, signal, sys\n"
         "from evaluation.commands import main as cli\nfrom evaluation.scoring import street\n"
@@ -227,7 +204,7 @@ def test_a_killed_worker_ends_the_evaluation_without_a_result(made, tmp_path):
         "street.score_cases = kill_worker\n"
         "sys.exit(cli.run(sys.argv[1:]))\n"
     )
-    folders = ("--challenge", made.challenge, "--submission", made.submissions["finder"], "--output", tmp_path / "out")
+    folders = ("--challenge", demo.challenge, "--submission", demo.submissions["finder"], "--output", tmp_path / "out")
     done = evaluation_of_its_own("score", *folders, "--workers", "2", program=("-c", script))
     assert done.returncode == 70
     assert "stopped from outside" in done.stderr.splitlines()[-1]
@@ -235,8 +212,8 @@ def test_a_killed_worker_ends_the_evaluation_without_a_result(made, tmp_path):
 
 
 @pytest.mark.parametrize(("closed", "workers"), [(">&-", 1), ("2>&-", 2), ("<&- >&- 2>&-", 2)])
-def test_closed_standard_streams_change_nothing(made, tmp_path, closed, workers):
-    options = ["--challenge", made.challenge, "--submission", made.submissions["finder"]]
+def test_closed_standard_streams_change_nothing(demo, tmp_path, closed, workers):
+    options = ["--challenge", demo.challenge, "--submission", demo.submissions["finder"]]
     options += ["--output", tmp_path / "out", "--workers", workers]
     done = subprocess.run(
         ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "evaluation", "score", *map(str, options)],
@@ -249,12 +226,12 @@ def test_closed_standard_streams_change_nothing(made, tmp_path, closed, workers)
     assert (tmp_path / "out/metrics.json").is_file()
 
 
-def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(made, tmp_path, monkeypatch, capsys):
+def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(demo, tmp_path, monkeypatch, capsys):
     def fail(*arguments, **options):
         raise RuntimeError("SECRET /opt/ml/input")
 
     monkeypatch.setattr("evaluation.scoring.street.score_submission", fail)
-    arguments = ["score", "--challenge", made.challenge, "--submission", tmp_path, "--output", tmp_path / "out"]
+    arguments = ["score", "--challenge", demo.challenge, "--submission", tmp_path, "--output", tmp_path / "out"]
     assert cli.run([str(a) for a in arguments]) == 70
     last = capsys.readouterr().err.splitlines()[-1]
     assert "SECRET" not in last
@@ -266,12 +243,12 @@ def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(made, tmp_p
     (OSError(errno.ENOSPC, "No space left on device", "out/big"), "No space left on device ('out/big')"),
     (OSError(errno.EACCES, "Permission denied", "SECRET"), "Cannot run: Permission denied; this"),
 ])  # fmt: skip
-def test_a_full_disk_is_named_and_no_other_path(error, told, made, tmp_path, monkeypatch, capsys):
+def test_a_full_disk_is_named_and_no_other_path(error, told, demo, tmp_path, monkeypatch, capsys):
     def fail(*arguments, **options):
         raise error
 
     monkeypatch.setattr("evaluation.scoring.street.score_submission", fail)
-    arguments = ["score", "--challenge", made.challenge, "--submission", tmp_path, "--output", tmp_path / "out"]
+    arguments = ["score", "--challenge", demo.challenge, "--submission", tmp_path, "--output", tmp_path / "out"]
     assert cli.run([str(a) for a in arguments]) == 70
     last = capsys.readouterr().err.splitlines()[-1]
     assert told in last and last.endswith("this is not about the submission.") and "SECRET" not in last
@@ -303,21 +280,11 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments, told, tmp_pat
 # --- the other commands ---------------------------------------------------------------------------------------------
 
 
-def test_validate_needs_no_reference(made, tmp_path):
-    kit = tmp_path / "kit"
-    kit.mkdir()
-    for name in ("challenge.toml", "cases.csv"):
-        shutil.copy(made.challenge / name, kit)
-    done = evaluation("validate", "--challenge", kit, "--submission", made.submissions["namer"])
-    assert done.returncode == 0
-    assert done.stdout.splitlines()[-1].startswith("Valid")
-
-
-def test_the_last_line_of_validate_repeats_what_it_warns_of(made, submission):
+def test_the_last_line_of_validate_repeats_what_it_warns_of(demo, submission):
     for case in ("P1_1", "P2_2"):
         shutil.rmtree(next(submission.glob(f"*/{case}")))
     (submission / "notes.md").write_text("a note")
-    done = evaluation("validate", "--challenge", made.challenge, "--submission", submission)
+    done = evaluation("validate", "--challenge", demo.challenge, "--submission", submission)
     assert done.returncode == 0
     *_, last = done.stdout.splitlines()
     assert last.startswith("Valid, with ") and "can be scored" not in done.stdout
@@ -325,8 +292,8 @@ def test_the_last_line_of_validate_repeats_what_it_warns_of(made, submission):
     assert last.endswith("; 1 file is not used.")
 
 
-def test_validate_says_once_that_files_were_decoded_without_confinement(made, monkeypatch):
-    call = ["validate", "--challenge", made.challenge, "--submission", made.submissions["finder"]]
+def test_validate_says_once_that_files_were_decoded_without_confinement(demo, monkeypatch):
+    call = ["validate", "--challenge", demo.challenge, "--submission", demo.submissions["finder"]]
     monkeypatch.setattr("evaluation.commands.run.missing_here", list)
     assert "confine" not in evaluation(*call).stdout + evaluation(*call, "--json").stdout
     monkeypatch.setattr("evaluation.commands.run.missing_here", lambda: ["Landlock", "seccomp"])
@@ -334,9 +301,9 @@ def test_validate_says_once_that_files_were_decoded_without_confinement(made, mo
     assert json.loads(evaluation(*call, "--json").stdout)["unconfined"] == ["Landlock", "seccomp"]
 
 
-def test_validate_gives_findings_as_json(made, submission):
+def test_validate_gives_findings_as_json(demo, submission):
     put(-1, submission)
-    done = evaluation("validate", "--challenge", made.challenge, "--submission", submission, "--json")
+    done = evaluation("validate", "--challenge", demo.challenge, "--submission", submission, "--json")
     document = json.loads(done.stdout)
     assert done.returncode == 1
     assert document["valid"] is False
@@ -344,8 +311,8 @@ def test_validate_gives_findings_as_json(made, submission):
     assert found == {"negative-label": "error"}
 
 
-def test_rasterise_writes_label_maps_that_can_be_read_back(made, tmp_path):
-    done = evaluation("rasterise", "--challenge", made.challenge, "--output", tmp_path)
+def test_rasterise_writes_label_maps_that_can_be_read_back(demo, tmp_path):
+    done = evaluation("rasterise", "--challenge", demo.challenge, "--output", tmp_path)
     assert done.returncode == 0
     rows = list(csv.DictReader((tmp_path / "instances.csv").read_text().splitlines()))
     report = json.loads((tmp_path / "rasterisation.json").read_text())
@@ -447,16 +414,16 @@ def test_init_reads_the_headers_of_real_slides(shared_data, tmp_path):
     assert (report["contested_px"], report["outlines_self_intersecting"]) == (592, 76)
 
 
-def test_the_number_of_workers_may_come_from_the_environment(made, tmp_path, monkeypatch, capsys):
-    given = ["score", "--challenge", str(made.challenge), "--submission", str(made.submissions["finder"])]
+def test_the_number_of_workers_may_come_from_the_environment(demo, tmp_path, monkeypatch, capsys):
+    given = ["score", "--challenge", str(demo.challenge), "--submission", str(demo.submissions["finder"])]
     for workers, code in (("0", 2), ("2", 0)):
         monkeypatch.setenv("NUCLEI_EVALUATION_WORKERS", workers)
         assert cli.run([*given, "--output", str(tmp_path / workers)]) == code
 
 
-def test_the_last_line_says_which_format_the_files_have_as_validate_does(made, tmp_path):
-    other = shutil.copytree(made.challenge / "reference", tmp_path / "outlines", copy_function=shutil.copyfile)
-    given = ["--challenge", made.challenge, "--submission", other]
+def test_the_last_line_says_which_format_the_files_have_as_validate_does(demo, tmp_path):
+    other = shutil.copytree(demo.challenge / "reference", tmp_path / "outlines", copy_function=shutil.copyfile)
+    given = ["--challenge", demo.challenge, "--submission", other]
     done = evaluation("score", *given, "--output", tmp_path / "out")
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode == 1

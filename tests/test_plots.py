@@ -216,6 +216,7 @@ def test_a_second_annotator_is_the_ceiling_and_neither_best_nor_ranked(demo: Dem
     assert [entry.name for entry in found.board.shown] == ["outliner"]
     assert {one.best for one in found.differences} <= {"finder", "namer"}
     assert "outliner" not in {one.model for one in found.differences}
+    assert "namer  ○ outliner" in re.sub(" {3,}", "  ", repr(found.summary()))
     (table,) = (block for section in found.page().sections for block in section.blocks
                 if getattr(block, "anchor", "") == "compared-scores")  # fmt: skip
     (row,) = (row for row in table.rows if row[0] == "Matched nuclei: IoU ↑")

@@ -315,33 +315,28 @@ def test_a_converted_submission_has_all_scores_of_the_original(shared_data, tmp_
     assert result.value("segmentation.hausdorff_px.group_mean") == pytest.approx(expected["hausdorff_px"], abs=1e-6)
 
 
-@pytest.mark.parametrize(("target", "format"), [("geojson", "geojson"), ("platform", "polygons_json")])
-def test_a_converted_reference_gives_all_scores_of_the_original(shared_data, tmp_path, monusac, target, format):
-    """Outlines keep their vertices, which the rules truncate, and the Ambiguous regions their class."""
-    pair, original = monusac
-    arguments = (tmp_path / "reference", "--to", target, "--origin", "pixel_centre")
-    convert("--challenge", pair.challenge, "reference", *arguments)
-    rules = {
-        "geojson": {"files": "reference/{case}.geojson", "shape": "outline"},
-        "polygons_json": {"files": "reference/{case}.json", "units": "px"},
-    }[format]
-    rules |= {"format": format, "origin": "pixel_centre", "vertices": "truncate", "vanished": "drop"}
-    rules |= {"overlap": "class_order", "overlap_scope": "image"}  # of the preset, written since the format is another
-    challenge = monusac_challenge(shared_data, tmp_path / "challenge", tmp_path / "reference", reference=rules)
-    assert without_identity(score_submission(challenge, pair.submission)) == without_identity(original)
-
-
-def test_a_reference_converted_to_label_images_gives_all_scores_of_the_original(shared_data, tmp_path, monusac):
-    """The overlap rule is applied by 'convert'; Ambiguous regions are a class behind the others."""
-    pair, original = monusac
-    arguments = (tmp_path / "reference", "--to", "label_tiff", "--overlap", "class_order")
-    convert("--challenge", pair.challenge, "reference", *arguments)
-    rules = {
+OF_PRESET = {"overlap": "class_order", "overlap_scope": "image"}  # written since the format is another
+KEPT_OUTLINES = {"origin": "pixel_centre", "vertices": "truncate", "vanished": "drop", **OF_PRESET}
+REFERENCES = {
+    "geojson": real.in_files("geojson", "reference/{case}.geojson", shape="outline", **KEPT_OUTLINES),
+    "platform": real.in_files("polygons_json", "reference/{case}.json", units="px", **KEPT_OUTLINES),
+    "label_tiff": {
         **real.class_map_rules((*MONUSAC_CLASSES, "Ambiguous")),
         "files": "reference/{case}.tif",
         "class_map": "reference/{case}_class.tif",
-    }
-    challenge = monusac_challenge(shared_data, tmp_path / "challenge", tmp_path / "reference", reference=rules)
+    },
+}
+
+
+@pytest.mark.parametrize("target", REFERENCES)
+def test_a_converted_reference_gives_all_scores_of_the_original(shared_data, tmp_path, monusac, target):
+    """Outlines keep their vertices, which the rules truncate, and the Ambiguous regions their class, which is one
+    behind the others; for label images, 'convert' applies the overlap rule."""
+    pair, original = monusac
+    option = ("--overlap", "class_order") if target == "label_tiff" else ("--origin", "pixel_centre")
+    convert("--challenge", pair.challenge, "reference", tmp_path / "reference", "--to", target, *option)
+    rules = {"reference": REFERENCES[target]}
+    challenge = monusac_challenge(shared_data, tmp_path / "challenge", tmp_path / "reference", **rules)
     assert without_identity(score_submission(challenge, pair.submission)) == without_identity(original)
 
 

@@ -58,18 +58,6 @@ def test_outlines_stand_beside_those_of_one_pixel(found: Comparison) -> None:
     assert rows["Matched nuclei with at least this IoU"] == ["0%", "100%"]
 
 
-def test_annotators_are_the_ceiling_and_neither_best_nor_ranked_nor_compared() -> None:
-    models = {"expert": [REFERENCE] * 2, "shifted": [SHIFTED] * 2, "missing": [TWO_MISSED] * 2}
-    found = evaluation.compare([REFERENCE] * 2, models, annotators=["expert"])
-    assert "missing  ○ expert" in re.sub(" {3,}", "  ", repr(found.summary()))
-    table = {str(row[0]): row[1:] for row in found.scores().rows}["Panoptic quality ↑"]
-    assert [cell.tone for cell in table if isinstance(cell, Cell)] == ["plain", "good", "plain"]
-    assert {one.model for one in found.differences} | {one.best for one in found.differences} == {"shifted", "missing"}
-    assert found.board is not None and [team.name for team in found.board.teams] == ["missing", "shifted"]
-    expert = next(line for line in found.table().markdown().splitlines() if line.startswith("| ○ expert"))
-    assert "1.000" in expert and "**" not in expert
-
-
 def test_a_notebook_shows_the_rows_of_the_terminal(found: Comparison) -> None:
     html = found._repr_html_()
     for row in found.scores().rows:
