@@ -82,6 +82,11 @@ def test_a_nucleus_whose_only_worse_twin_does_not_take_part_does() -> None:
     assert away.tolist() == [False, True, False]
 
 
+def test_two_twins_that_both_match_take_part() -> None:
+    pair = squares((5, 5), (5, 8))
+    assert not duplicates_among(pair, find_twins(pair), np.ones(2, bool), np.array([0.6, 0.7])).any()
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_of_a_nucleus_and_a_copy_around_it_that_fits_as_well_the_inner_one_takes_part(first: int) -> None:
     inner = squares((5, 5))
