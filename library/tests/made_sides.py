@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
-
-if (
-    settings().deadline is not None
-):  # how long a machine takes decides nothing; the tests of the application say so, too
-    settings.register_profile("library", deadline=None)
-    settings.load_profile("library")
 
 NOTHING = np.zeros((3, 5), np.int64)
 
