@@ -25,7 +25,7 @@ from evaluation.scoring import workers
 
 # The function that is held, and a module that calls it under this name.
 PHASES = {
-    "start": ("evaluation.scoring.pool", "work"),  # of a worker
+    "start": ("evaluation.scoring.processes", "_work"),  # of a worker
     "unpacking": ("evaluation.scoring.receive", "open_submission"),
     "decoding": ("evaluation.scoring.street", "read_prediction"),
     "answering": ("evaluation.files.decoding.guard", "receive_answer"),  # a decoder is at work

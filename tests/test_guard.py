@@ -35,10 +35,9 @@ from evaluation.files.decoding.plain_values import from_plain, to_plain
 from evaluation.files.system import MemoryLeft, confinement
 from evaluation.files.system.confinement import missing_here
 from evaluation.findings.errors import InputFault, NoRoomBeside, SubmissionRejected
-from evaluation.scoring import executors, read
-from evaluation.scoring.pool import Pool, ProcessPool
+from evaluation.scoring import executors, processes, read
 from evaluation.scoring.street import check_submission, score_submission
-from evaluation.scoring.workers import Work, run_on
+from evaluation.scoring.workers import Work, run_work
 
 pytestmark = pytest.mark.skipif(not guard.IS_AVAILABLE, reason="processes are not guarded here")
 ROOT = Path(__file__).resolve().parent.parent
@@ -177,13 +176,11 @@ def ask_all_in_worker(reader: str, arguments: Sequence[int]) -> list[int]:
 @pytest.mark.parametrize("kind", ["processes", "threads"])
 def test_what_has_no_room_beside_other_work_is_done_alone(monkeypatch, kind):
     sizes = [1 << 10, 1 << 28, 1 << 12, 1 << 28]
-    if kind == "threads":
-        monkeypatch.setattr(executors, "memory_left", lambda: MemoryLeft(1 << 26))
-        pool: Pool = executors.ExecutorPool(ThreadPoolExecutor(2))
-    else:
-        pool = ProcessPool(2)
-        pool.memory_bytes = 1 << 26
-    assert run_on(pool, Work(ask_all_in_worker, ("answer_with",), sizes, [0] * 4, at_once=1)) == sizes
+    for module in (executors, processes):
+        monkeypatch.setattr(module, "memory_left", lambda: MemoryLeft(1 << 26))
+    monkeypatch.setattr(processes, "can_fork", lambda: True)  # copies find the reader, whatever threads are left
+    executor = ThreadPoolExecutor(2) if kind == "threads" else None
+    assert run_work(Work(ask_all_in_worker, ("answer_with",), sizes, [0] * 4, at_once=1), 2, executor) == sizes
 
 
 DEADLY = """
@@ -418,7 +415,7 @@ def test_after_some_files_that_are_too_slow_nothing_more_is_decoded(tmp_path, mo
     """How many cases were not looked at is said, the same for any workers."""
     challenge, submission = write_challenge(kind, tmp_path)
     monkeypatch.setattr(guard, "WAITED", 1e-9)
-    monkeypatch.setattr("evaluation.scoring.pool.can_fork", lambda: True)  # copies have it, whatever threads are left
+    monkeypatch.setattr(processes, "can_fork", lambda: True)  # copies have it, whatever threads are left
     for most, codes in ((3, ["too-slow"] * 3), (2, ["too-slow"] * 3), (1, ["too-slow"] * 2)):
         for module in ("read", "street"):
             monkeypatch.setattr(f"evaluation.scoring.{module}.SLOW_FILES", most)

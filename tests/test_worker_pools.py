@@ -32,8 +32,8 @@ from evaluation.files.results import __version__
 from evaluation.files.results.documents import as_json
 from evaluation.findings.errors import WorkersLost
 from evaluation.folders.demo import write_demo
-from evaluation.scoring import executors, pool, workers
-from evaluation.scoring.pool import ProcessPool
+from evaluation.scoring import executors, workers
+from evaluation.scoring.processes import ProcessExecutor
 from evaluation.scoring.workers import UNLIMITED, MemoryLeft
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,18 +122,15 @@ def test_an_audit_by_an_executor_is_that_of_one_process(made: Path, tmp_path: Pa
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many processes each pool has that is started from now on. They find the modules of the tests."""
-    pools: list[ProcessPool] = []
+    """How many processes each executor has that is started from now on. They find the modules of the tests."""
     widths: list[int] = []
-    start = ProcessPool.start
+    start = ProcessExecutor.__init__
 
-    def counting(pool: ProcessPool) -> Any:
-        if pool not in pools:
-            pools.append(pool)
-            widths.append(pool.width)
-        return start(pool)
+    def counting(executor: ProcessExecutor, width: int, tasks: Any) -> None:
+        widths.append(width)
+        start(executor, width, tasks)
 
-    monkeypatch.setattr(ProcessPool, "start", counting)
+    monkeypatch.setattr(ProcessExecutor, "__init__", counting)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "library"), str(ROOT / "tests")]))
     return widths
 
@@ -161,34 +158,15 @@ def test_one_pool_scores_all_teams_and_a_second_call_only_what_is_new(made, expe
 def test_the_main_process_begins_and_is_joined_where_that_saves_time(
     made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, pools
 ) -> None:
-    is_faster_shared = pool.is_faster_shared
-    monkeypatch.setattr(pool, "is_faster_shared", lambda _, tasks, workers: is_faster_shared(seconds, tasks, workers))
+    is_faster_shared = workers.is_faster_shared
+    monkeypatch.setattr(
+        workers, "is_faster_shared", lambda _, tasks, workers: is_faster_shared(seconds, tasks, workers)
+    )
     monkeypatch.setattr(workers, "usable_processors", lambda: 2)
     monkeypatch.setattr(workers, "memory_left", lambda: MemoryLeft(64 * 10**9))
     monkeypatch.setattr(workers, "SURELY_LONG_BYTES", UNLIMITED)
     rank(made, tmp_path / "out")
     assert opened[:1] == pools
-    assert contents(tmp_path / "out") == expected
-
-
-def test_what_needs_more_memory_than_each_worker_has_is_worked_on_with_nothing_beside_it(
-    made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    crowds: list[int] = []
-
-    class Watched(ProcessPool):
-        def __init__(self, width: int, **options: Any) -> None:
-            super().__init__(width, **options | {"bytes_each": 1_000_000})
-
-        def received(self) -> Any:
-            answers = super().received()
-            crowds.append(len(self.workers))  # the one that answered lives still
-            return answers
-
-    monkeypatch.setattr(workers, "ProcessPool", Watched)
-    rank(made, tmp_path / "out", workers=2)
-    assert opened == [2]
-    assert set(crowds) == {1}
     assert contents(tmp_path / "out") == expected
 
 
@@ -198,7 +176,7 @@ def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(made, expecte
     monkeypatch.setattr("evaluation.board.teams._score_team", score_after_a_loss)
     rank(made, tmp_path / "out", workers=2)
     assert (tmp_path / "mark").exists()
-    assert opened == [2]
+    assert opened == [2, 1]
     assert contents(tmp_path / "out") == expected
 
 

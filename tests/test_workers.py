@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from every_format import small_document, write_files, write_rules
-from killer import kill_in_a_crowd, kill_worker
+from killer import kill_in_a_crowd, kill_worker, wait_for_ever
 
 from evaluation import Case, Challenge
 from evaluation.files.decoding.annotations import Annotations
@@ -30,13 +31,14 @@ from evaluation.findings.errors import WorkerDied, WorkersLost, WrongUsage, refu
 from evaluation.scoring import executors, street, workers
 from evaluation.scoring import read as module
 from evaluation.scoring.match import MatchedCase
-from evaluation.scoring.pool import CASE_BYTES, ProcessPool
+from evaluation.scoring.processes import ProcessExecutor, WorkerLost
 from evaluation.scoring.read import SharedCases, Store, file_states, kept_references, rules_of_references
 from evaluation.scoring.receive import memory_needs, receive_submission
 from evaluation.scoring.score import ScoredCases, summarise
 from evaluation.scoring.street import score_submission
 from evaluation.scoring.workers import (
     BYTES_AT_ONCE,
+    CASE_BYTES,
     CASES_AT_ONCE,
     MAIN_BYTES,
     SURELY_LONG_BYTES,
@@ -46,7 +48,6 @@ from evaluation.scoring.workers import (
     batches,
     plan_workers,
     run_here,
-    run_on,
     run_work,
 )
 from nuclei_metrics.instances.prepare import PreparedReference
@@ -212,14 +213,11 @@ def test_as_many_workers_as_are_asked_for_or_as_processors_and_memory_allow(
     assert (plan.workers, plan.is_in_process, plan.tries_again) == expected
 
 
-@pytest.mark.parametrize(("left", "width"), [(700 * MB, 1), (4 * GB, 4)])
+@pytest.mark.parametrize(("left", "width"), [(700 * MB, 1), (4 * GB, 8)])
 def test_work_is_planned_with_the_memory_and_the_processors_of_the_machine(monkeypatch, left, width):
-    widths = []
     monkeypatch.setattr(workers, "memory_left", lambda: MemoryLeft(left))
     monkeypatch.setattr(workers, "usable_processors", lambda: 8)
-    monkeypatch.setattr(workers, "ProcessPool", lambda *of, **more: widths.append(of[0]) or ProcessPool(1))
-    assert run_work(Work(sorted, (), [3, 2, 1, 0], [220 * MB] * 4, at_once=1)) == [3, 2, 1, 0]
-    assert widths == [width]
+    assert plan_workers(None, [220 * MB] * 4).workers == width
 
 
 @pytest.mark.parametrize("asked", [0, -1, 1.5, "2"])
@@ -240,22 +238,21 @@ def test_batches_keep_the_order_and_never_hold_more_than_the_largest_case_may():
     assert batches([], [], workers=3) == []
 
 
-# --- the pool ---------------------------------------------------------------------------------------------------------
+# --- the executors ----------------------------------------------------------------------------------------------------
 
-POOL_OF_TWO = {"width": 2}
-CHOSEN = {"width": 2, "tries_again": True}
-ALONE = {"width": 1}
-MAIN = {"width": 1, "main_begins": True}
+TWO = replace(plan_workers(2, []), case_bytes=5400 * MB)
+CHOSEN = replace(TWO, tries_again=True)
+ALONE = replace(TWO, workers=1)
+MAIN = replace(ALONE, is_in_process=True)
 
 
 def call_each(function, arguments):
     return [function(*of_call) for of_call in arguments]
 
 
-def outcomes_of(function, arguments, pool):
-    """The outcome of each call, each a task of its own, by a pool with these parameters."""
-    work = Work(call_each, (function,), arguments, [5400 * MB] * len(arguments), at_once=1)
-    return run_on(ProcessPool(**pool), work)
+def outcomes_of(function, arguments, plan):
+    """The outcome of each call, each a task of its own, by this plan."""
+    return run_work(Work(call_each, (function,), arguments, [0] * len(arguments), at_once=1), plan=plan)
 
 
 @pytest.fixture
@@ -265,8 +262,8 @@ def importable(monkeypatch):
 
 
 def test_outcomes_come_in_order_and_progress_is_told_whoever_works():
-    for pool in (MAIN, ALONE, POOL_OF_TWO):
-        assert outcomes_of(divmod, [(n, 3) for n in range(9)], pool) == [divmod(n, 3) for n in range(9)]
+    for plan in (MAIN, ALONE, TWO):
+        assert outcomes_of(divmod, [(n, 3) for n in range(9)], plan) == [divmod(n, 3) for n in range(9)]
     for number in (1, 2):
         told = []
         progress = lambda *numbers: told.append(numbers)  # noqa: E731, B023
@@ -285,9 +282,9 @@ def test_the_only_worker_is_a_process_of_its_own_and_ends_first_where_memory_run
 
 
 @pytest.mark.parametrize(
-    "pool, line",
+    "plan, line",
     [
-        (POOL_OF_TWO,
+        (TWO,
          "[worker-died] one of 2 workers: stopped unexpectedly, probably out of memory; expected enough "
          "memory for all workers at once. Run again with '--workers 1' or with more memory."),
         (ALONE, "[worker-died] the only worker: stopped unexpectedly, probably out of memory; expected enough "
@@ -295,9 +292,9 @@ def test_the_only_worker_is_a_process_of_its_own_and_ends_first_where_memory_run
     ],
     ids=["two", "one"],
 )  # fmt: skip
-def test_a_killed_worker_ends_everything(importable, pool, line):
+def test_a_killed_worker_ends_everything(importable, plan, line):
     with pytest.raises(WorkerDied) as died:
-        outcomes_of(kill_worker, [(1,), (2,), (3,)], pool)
+        outcomes_of(kill_worker, [(1,), (2,), (3,)], plan)
     assert [str(finding) for finding in died.value.findings] == [line]
 
 
@@ -305,13 +302,37 @@ def test_one_worker_goes_on_alone_where_several_were_too_many(importable, tmp_pa
     """A task that is killed as long as there are others: every outcome comes once, in order."""
     assert outcomes_of(kill_in_a_crowd, [(str(tmp_path), n) for n in range(6)], CHOSEN) == list(range(6))
     with pytest.raises(WorkerDied):
-        outcomes_of(kill_in_a_crowd, [(str(tmp_path / "b"), n) for n in range(6)], POOL_OF_TWO)
+        outcomes_of(kill_in_a_crowd, [(str(tmp_path / "b"), n) for n in range(6)], TWO)
 
 
-@pytest.mark.parametrize(("pool", "where"), [(MAIN, "the main process"), (ALONE, "the only worker")])
-def test_memory_that_runs_out_is_told_with_the_estimate(pool, where):
+def test_worker_processes_are_an_executor_of_python(importable):
+    """Any code that takes an executor can use them; a lost worker leaves its task to nobody, others go on."""
+    with ProcessExecutor(2) as executor:
+        assert list(executor.map(divmod, range(5), [3] * 5)) == [divmod(n, 3) for n in range(5)]
+        futures = [executor.submit(int, text, base=2) for text in ("10", "2", "11")]
+        assert {future.exception() is None for future in as_completed(futures)} == {True, False}
+        assert isinstance(executor.submit(kill_worker).exception(), BrokenExecutor)
+        assert executor.submit(sum, [1, 2]).result() == 3
+        executor.submit(kill_worker)
+        late = [executor.submit(sum, [1, 2]) for _ in range(3)]
+        assert {type(future.exception()) for future in late} == {WorkerLost}
+
+
+def test_worker_processes_that_are_told_to_stop_cancel_what_waits_and_leave_what_they_are_at(importable, tmp_path):
+    executor = ProcessExecutor(1)
+    futures = [executor.submit(wait_for_ever, tmp_path / "mark"), executor.submit(sum, [])]
+    while not (tmp_path / "mark").exists():
+        time.sleep(0.01)
+    executor.shutdown(cancel_futures=True)
+    assert isinstance(futures[0].exception(), WorkerLost)
+    assert futures[1].cancelled()
+    assert not Path(f"/proc/{(tmp_path / 'mark').read_text()}").exists()
+
+
+@pytest.mark.parametrize(("plan", "where"), [(MAIN, "the main process"), (ALONE, "the only worker")])
+def test_memory_that_runs_out_is_told_with_the_estimate(plan, where):
     with pytest.raises(WorkerDied) as died:
-        outcomes_of(bytearray, [(1 << 60,)], pool)
+        outcomes_of(bytearray, [(1 << 60,)], plan)
     assert str(died.value.findings[0]).startswith(f"[worker-died] {where}: ran out of memory; expected enough memory ")
 
 
@@ -328,21 +349,22 @@ COPIES = """
 import json, os, sys, types
 from pathlib import Path
 from evaluation.files.decoding.guard import prepare
-from evaluation.scoring import pool
-from evaluation.scoring.workers import Work, run_on
+from evaluation.scoring import workers
+from evaluation.scoring.workers import Work
 
-def outcomes(function, items, progress=None, **options):
-    return run_on(pool.ProcessPool(2, **options), Work(function, (), items, [1] * len(items), progress, at_once=1))
+def outcomes(function, items, progress=None, main_begins=False):
+    plan = workers._WorkPlan(2, main_begins, tries_again=False)
+    return workers.run_work(Work(function, (), items, [1] * len(items), progress, at_once=1), plan=plan)
 
 told = {"main": os.getpid()}
-clock, now = pool.time, [0.0]
-pool.time = types.SimpleNamespace(perf_counter=lambda: now[0])  # a clock that no other process delays
+clock, now = workers.time, [0.0]
+workers.time = types.SimpleNamespace(perf_counter=lambda: now[0])  # a clock that no other process delays
 for name, seconds in (("long", 0.3), ("short", 0.001)):
     def task(numbers):
         now[0] += seconds
         return [os.getpid()]
     told[name] = outcomes(task, range(9), main_begins=True)
-pool.time = clock
+workers.time = clock
 told["outcomes"] = outcomes(lambda pairs: [divmod(*pair) for pair in pairs], [(n, 3) for n in range(5)])
 told["errors"] = []
 for bad in (lambda _: 1 / 0, lambda _: [lambda: None]):
@@ -443,7 +465,7 @@ def test_a_submission_with_a_case_that_needs_more_memory_than_a_worker_has_is_wo
     monkeypatch.setattr(workers, "can_fork", lambda: True)
     monkeypatch.setattr(workers, "SURELY_LONG_BYTES", 0)
     done = workers.run_many(with_need, (), [MB, 3 * GB, MB], needs=[40 * MB] * 2, workers=None, executor=None)
-    assert [(index, answer.outcome) for index, answer in sorted(done, key=lambda one: one[0])] == [
+    assert [(index, answer.result()) for index, answer in sorted(done, key=lambda one: one[0])] == [
         (0, [False]),
         (1, [True]),
         (2, [False]),
@@ -457,10 +479,9 @@ def names_in(folder: Path, items: Sequence[int]) -> list[str]:
 def test_a_worker_that_does_not_see_the_folders_is_told(tmp_path: Path) -> None:
     """Else the files of the submission would seem to be missing, and it would be rejected for good."""
     with ThreadPoolExecutor(1) as executor:
-        pool_of_thread = executors.ExecutorPool(executor, 1)
-        assert run_on(pool_of_thread, Work(names_in, (tmp_path,), [0], [0])) == [tmp_path.name]
+        assert run_work(Work(names_in, (tmp_path,), [0], [0]), 1, executor) == [tmp_path.name]
         with pytest.raises(WorkersLost, match=r"does not see '/nowhere'; expected folders that all machines share"):
-            run_on(pool_of_thread, Work(names_in, (Path("/nowhere"),), [0], [0]))
+            run_work(Work(names_in, (Path("/nowhere"),), [0], [0]), 1, executor)
 
 
 @pytest.mark.parametrize("address", ["login1", "", "tcp://127.0.0.1:1"])

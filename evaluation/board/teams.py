@@ -11,7 +11,7 @@ import hashlib
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +39,6 @@ from evaluation.findings.errors import (
     faults_as,
     redact_findings,
 )
-from evaluation.scoring.pool import Answer
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import reference_files
 from evaluation.scoring.receive import memory_needs, rejection
@@ -247,13 +246,14 @@ def _score_team(
         return key, error
 
 
-def _keep(folder: Path, answer: Answer, files: Sequence[str]) -> str:
+def _keep(folder: Path, answer: Future[Any], files: Sequence[str]) -> str:
     """Write the stored files of a team; return the traceback of a fault of the program, or "".
 
     Raises ChallengeBroken, WorkersLost, OSError and MemoryError, which stop all teams.
     """
     outcome: Any
-    key, outcome = ("", answer.error) if answer.error is not None else answer.outcome  # it may be gone the next time
+    error = answer.exception()
+    key, outcome = answer.result() if error is None else ("", error)  # it may be gone the next time
     if isinstance(outcome, ChallengeBroken | WorkersLost | OSError | MemoryError):
         raise outcome
     if isinstance(outcome, Exception):

@@ -1,4 +1,4 @@
-"""Tasks on an external executor: of Dask, or any executor of Python. Its workers are unknown."""
+"""Executors of others: of Dask, or any other of ``concurrent.futures``. Worker processes of ours: processes.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Any
 
 from evaluation.files.results import __version__
@@ -19,61 +18,53 @@ from evaluation.files.submission import SubmissionFiles
 from evaluation.files.system import memory_left, usable_processors
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import WorkersLost, WrongUsage
-from evaluation.scoring.pool import WATCH_SECONDS, Answer, Pool, WorkerLost
+from evaluation.scoring.processes import WorkerLost
 
 CLUSTER_TASKS = 8  # at least, where a cluster has not started its workers yet
 
 
-class ExecutorPool(Pool):
-    """The workers behind an executor. Raises WorkersLost if they are lost, or run another program."""
+class LentExecutor(Executor):
+    """An executor of somebody else, which runs ``width`` tasks at once. Its workers are unknown.
 
-    name = "a worker"
+    The task of a lost worker raises WorkerLost; WorkersLost is raised if all are lost, or run another program.
+    """
 
-    def __init__(self, executor: Executor, width: int | None = None, *, tries_again: bool = False) -> None:
-        super().__init__(width or _tasks_at_once(executor), tries_again=tries_again)
-        self.executor = executor
-        self.futures: dict[int, Future[Any]] = {}
-        self.done: SimpleQueue[int] = SimpleQueue()
+    def __init__(self, executor: Executor, width: int) -> None:
+        self._executor, self._width = executor, width
+        self._futures: list[Future[Any]] = []
 
-    def send(self, number: int) -> None:
-        task = self.tasks[number]
-        packed = pickle.dumps((task.function, task.arguments), pickle.HIGHEST_PROTOCOL)
-        beside = 1 if number == self.alone else self.width
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        packed = pickle.dumps(partial(function, *arguments, **options), pickle.HIGHEST_PROTOCOL)
         try:
-            future = self.executor.submit(_run_packed, __version__, packed, beside)
+            lent = self._executor.submit(_run_packed, __version__, packed, self._width)
         except (RuntimeError, OSError) as error:  # BrokenExecutor among them, and connections that are closed
             raise WorkersLost(_no_executor(error)) from error
-        self.futures[number] = future
-        future.add_done_callback(lambda _: self.done.put(number))
+        self._futures.append(lent)
+        future: Future[Any] = Future()
+        lent.add_done_callback(partial(self._settle, future))
+        return future
 
-    def received(self) -> list[Answer]:
-        watch = getattr(self.executor, "watch", None)  # of a cluster
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Cancel the tasks that no worker has begun; the executor goes on."""
+        for lent in self._futures:
+            lent.cancel()
+
+    def _settle(self, future: Future[Any], lent: Future[Any]) -> None:
         try:
-            number = self.done.get(timeout=WATCH_SECONDS)
-        except Empty:
-            if watch:
-                watch.has_workers()
-            return []
-        try:
-            return [Answer(number, self.futures.pop(number).result())]
+            future.set_result(lent.result())
         except _worker_was_lost():
-            return [Answer(number, error=WorkerLost())]
+            future.set_exception(WorkerLost())
         except CancelledError as error:
-            raise WorkersLost(_scheduler_lost(watch.address) if watch else _no_executor(error)) from error
+            watch = getattr(self._executor, "watch", None)  # of a cluster
+            future.set_exception(WorkersLost(_scheduler_lost(watch.address) if watch else _no_executor(error)))
         except ImportError as error:
-            raise WorkersLost(fault("no-cluster", "a worker", wording="package-not-found", error=error)) from error
+            future.set_exception(WorkersLost(fault("no-cluster", "a worker", wording="package-not-found", error=error)))
         except Exception as error:  # noqa: BLE001, of the task: raised again where its outcome is wanted
-            return [Answer(number, error=error)]
-
-    def close(self) -> None:
-        """Cancel the tasks that no worker has begun."""
-        for future in self.futures.values():
-            future.cancel()
-        self.futures.clear()
+            future.set_exception(error)
 
 
 def _run_packed(version: str, packed: bytes, beside: int) -> Any:
-    """Run the tasks that a worker was sent, with the program that sent them: another may give other numbers.
+    """Run the task that a worker was sent, with the program that sent it: another may give other numbers.
 
     beside   number of parallel tasks; on this machine at most the number of processors
     """
@@ -82,14 +73,14 @@ def _run_packed(version: str, packed: bytes, beside: int) -> Any:
     if version != __version__:
         finding = fault("no-cluster", "a worker", wording="other-program", version=__version__, own_version=version)
         raise WorkersLost(finding)
-    function, task = pickle.loads(packed)
-    for path in _paths_of(task):
+    task = pickle.loads(packed)
+    for path in _paths_of(task.args):
         if not path.exists():  # or its files would seem to be missing
             raise WorkersLost(fault("no-cluster", "a worker", wording="folder-not-shared", path=path))
     of_machine = min(beside, usable_processors())
     try:
         of_thread.share = None if beside == 1 else memory_left().together // of_machine // 2
-        return function(*task)
+        return task()
     finally:
         of_thread.share = None  # the thread may belong to the main process
 
@@ -112,7 +103,7 @@ def _no_executor(error: BaseException) -> Finding:
     return fault("no-cluster", "the executor", wording="executor-stopped", why=str(error) or type(error).__name__)
 
 
-def _tasks_at_once(executor: Executor) -> int:
+def tasks_at_once(executor: Executor) -> int:
     """The number of parallel tasks of an executor, if known."""
     client = getattr(executor, "_client", None)
     if client is not None:  # of dask.distributed; a cluster may start its workers when there are tasks

@@ -25,8 +25,8 @@ from evaluation.files.submission.jobs import INPUTS_FILE
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
 from evaluation.scoring import read as reading
-from evaluation.scoring.pool import CASE_BYTES
 from evaluation.scoring.read import ReferenceFolder, SharedCases
+from evaluation.scoring.workers import CASE_BYTES
 from nuclei_metrics.model import Case, Instances
 
 CaseContent = Annotations | tuple[CaseFile, ...]  # of files of all cases, or files of its own

@@ -15,21 +15,25 @@ The main process begins, until it is known that several workers are faster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from evaluation.files.system import UNLIMITED, MemoryLeft, can_fork, memory_left, usable_processors
-from evaluation.findings.errors import NoRoomBeside
-from evaluation.scoring.pool import CASE_BYTES, Answer, Pool, ProcessPool, Task, answer_of
+from evaluation.findings import fault
+from evaluation.findings.errors import NoRoomBeside, WorkerDied, WorkersLost
 
 Progress = Callable[[int, int], None]  # is called with the number of parts that are done, and of all
 Outcome = TypeVar("Outcome")
 Item = TypeVar("Item")
 
+CASE_BYTES = 32_000_000  # that any case needs
 WORKER_BYTES = 150_000_000  # with its launcher and two decoders, which share most of their memory with it
 MAIN_BYTES = 256_000_000  # kept for the main process, which collects the results
 CASES_AT_ONCE, SMALL_CASES_AT_ONCE = 8, 64  # that a worker takes at a time; of very many small ones
@@ -37,6 +41,9 @@ _TASKS_OF_WORKER = 4  # at least, before it takes more than ``CASES_AT_ONCE``
 BYTES_AT_ONCE = 256_000_000  # that the cases which a worker takes at a time may need together, if they are several
 SURELY_LONG_BYTES = 500_000_000  # of what cases need beyond ``CASE_BYTES``: more than a second's work in any format
 RESULT_BYTES = 50_000  # that the counts of a case take until they are summarised
+FORK_SECONDS = 0.2  # that copies of this process cost: to start, and since one process already decodes beside its work
+START_SECONDS = 2.5  # that processes which are no copies take on a machine with two processors: each imports everything
+WATCH_SECONDS = 1  # after which one who waits for answers looks up
 
 
 def progress_of_round(progress: Progress | None, number: int, rounds: int) -> Progress | None:
@@ -70,11 +77,10 @@ class Work:
     budget: int = UNLIMITED
     spent: Callable[[Any], int] = lambda outcome: 0
 
-    def tasks(self, parts: int) -> list[Task]:
+    def tasks(self, parts: int) -> list[partial[Any]]:
         """The work in about so many parts, or more, as memory is bounded."""
-        largest = max(self.needs, default=0)
         lists = batches(self.items, self.needs, parts, self.at_once)
-        return [Task(self.function, (*self.common, batch), largest) for batch in lists]
+        return [partial(self.function, *self.common, batch) for batch in lists]
 
 
 Run = Callable[[Work], list[Any]]
@@ -87,18 +93,54 @@ Run = Callable[[Work], list[Any]]
 class _WorkPlan:
     """How tasks are worked on.
 
-    workers         processes
+    workers         processes, or parallel tasks of the executor
     is_in_process   whether the main process works: alone, or until more workers are known to be faster
     tries_again     whether the task of a lost worker, among several, runs again
+    executor        of somebody else; None: processes of this machine
+    case_bytes      memory that the largest case needs, by our estimate
     """
 
     workers: int
     is_in_process: bool
     tries_again: bool
+    executor: Executor | None = None
+    case_bytes: int = 0
+
+    def open(self, tasks: Sequence[Callable[[], Any]]) -> Executor | None:
+        """Return an executor for the tasks; None if no worker can be started here."""
+        if self.executor is not None:
+            from evaluation.scoring.executors import LentExecutor
+
+            return LentExecutor(self.executor, self.workers)
+        from evaluation.scoring.processes import ProcessExecutor
+
+        try:
+            enough = memory_left().each >= CASE_BYTES
+            return ProcessExecutor(min(self.workers, len(tasks)), tasks) if enough else None
+        except (OSError, RuntimeError):
+            return None
+
+    def watch(self) -> None:
+        """Raise WorkersLost if the executor is a cluster without workers."""
+        if watch := getattr(self.executor, "watch", None):
+            watch.has_workers()
+
+    def died(self, error: BaseException, where: str) -> WorkerDied:
+        """The finding about a process that was lost or had no memory left."""
+        wording = "out-of-memory" if isinstance(error, MemoryError) else "only-worker"
+        if wording == "only-worker" and where.startswith("one of"):
+            return WorkerDied(fault("worker-died", where))
+        return WorkerDied(fault("worker-died", where, wording=wording, case_megabytes=self.case_bytes / 1e6))
 
 
 def plan_workers(
-    asked: int | None, needs: Sequence[int], memory: MemoryLeft | None = None, processors: int | None = None
+    asked: int | None,
+    needs: Sequence[int],
+    memory: MemoryLeft | None = None,
+    processors: int | None = None,
+    *,
+    executor: Executor | None = None,
+    tries_again: bool = False,
 ) -> _WorkPlan:
     """As many workers as were requested, otherwise as there are processors and as fit into the memory, at least one.
 
@@ -107,8 +149,12 @@ def plan_workers(
     processors   None: the processors of this process (affinity, limits of containers)
     """
     check_workers(asked)
-    memory = memory_left() if memory is None else memory
     largest = max(needs, default=0)
+    if executor is not None:
+        from evaluation.scoring.executors import tasks_at_once
+
+        return _WorkPlan(asked or tasks_at_once(executor), False, tries_again, executor, largest)
+    memory = memory_left() if memory is None else memory
     workers = asked or 1
     if asked is None and len(needs) > 1:
         fitting = (memory.together - MAIN_BYTES) // (WORKER_BYTES + _bytes_at_once(needs))
@@ -116,7 +162,8 @@ def plan_workers(
     fits_easily = 2 * largest <= min(memory.together, memory.each)
     is_long = can_fork() and sum(needs) - CASE_BYTES * len(needs) >= SURELY_LONG_BYTES
     is_in_process = fits_easily and (workers == 1 or (asked is None and not is_long))
-    return _WorkPlan(workers, is_in_process, asked is None and workers > 1)
+    is_chosen = asked is None and workers > 1
+    return _WorkPlan(workers, is_in_process, tries_again or is_chosen, case_bytes=largest)
 
 
 def check_workers(asked: int | None) -> None:
@@ -157,11 +204,109 @@ def batches(
     return lists
 
 
+def is_faster_shared(seconds: float, tasks: int, workers: int) -> bool:
+    """Return whether workers save more time than it takes to start them, if each task takes so many seconds.
+
+    >>> is_faster_shared(1.0, tasks=20, workers=2), is_faster_shared(1.0, tasks=1, workers=2)
+    (True, False)
+    """
+    rounds = -(-tasks // workers)
+    return seconds * (tasks - rounds) > 2 * (FORK_SECONDS if can_fork() else START_SECONDS)
+
+
+_ONLY_HERE = _WorkPlan(1, is_in_process=True, tries_again=False)
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _answers(
+    tasks: Sequence[Callable[[], Any]], plan: _WorkPlan, idle: Callable[[], object] = int
+) -> Generator[tuple[int, Future[Any]]]:
+    """Yield the number of each task and its future when it is done.
+
+    The main process begins if the plan says so, and goes on if no worker can be started. The task of a lost worker, or
+    of one without memory, runs again alone after all others if the plan says so, because another task may have been
+    the cause; a task with a file that needs more than the free memory always does.
+
+    idle  is called every idle second
+    """
+    waiting = dict(enumerate(tasks))
+    works_here, executor = plan.is_in_process, None
+    while waiting and (works_here or (executor := plan.open([*waiting.values()])) is None):
+        future: Future[Any] = Future()
+        began, number = time.perf_counter(), next(iter(waiting))
+        task = waiting.pop(number)
+        try:
+            if not works_here and memory_left().each < CASE_BYTES:
+                raise MemoryError
+            future.set_result(task())
+        except MemoryError as error:
+            future.set_exception(error if plan is _ONLY_HERE else plan.died(error, "the main process"))
+        except Exception as error:  # noqa: BLE001, of the task: raised again where its outcome is wanted
+            future.set_exception(error)
+        seconds = time.perf_counter() - began
+        works_here = works_here and not is_faster_shared(seconds, len(waiting), plan.workers)
+        yield number, future
+    if executor is not None:
+        yield from _answers_of_workers(executor, waiting, plan, idle)
+
+
+def _answers_of_workers(
+    executor: Executor, tasks: Mapping[int, Callable[[], Any]], plan: _WorkPlan, idle: Callable[[], object]
+) -> Generator[tuple[int, Future[Any]]]:
+    """Yield the number of each task and its future when the workers of an executor are done with it."""
+    width = min(plan.workers, len(tasks))
+    who = "a worker" if plan.executor else "the only worker" if width == 1 else f"one of {width} workers"
+    postponed: list[int] = []
+    try:
+        for number, future in _finished(executor, tasks, plan.watch, idle):
+            failure = future.exception()
+            if isinstance(failure, WorkersLost):
+                raise failure
+            if isinstance(failure, BrokenExecutor | MemoryError):
+                if plan.tries_again or isinstance(failure, NoRoomBeside):
+                    postponed.append(number)
+                    continue
+                future = Future()
+                future.set_exception(plan.died(failure, who))
+            yield number, future
+    finally:
+        executor.shutdown(cancel_futures=True)
+    alone = replace(plan, workers=1, is_in_process=False, tries_again=False)
+    for number in postponed:
+        for _, future in _answers([tasks[number]], alone, idle):
+            yield number, future
+
+
+def _finished(
+    executor: Executor, tasks: Mapping[int, Callable[[], Any]], *idle: Callable[[], object]
+) -> Iterator[tuple[int, Future[Any]]]:
+    """Yield the number of each task and its future when an executor is done with it."""
+    done: SimpleQueue[Future[Any]] = SimpleQueue()
+    numbers: dict[Future[Any], int] = {}
+    for number, task in tasks.items():
+        numbers[future := executor.submit(task)] = number
+        future.add_done_callback(done.put)
+    while numbers:
+        try:
+            future = done.get(timeout=WATCH_SECONDS)
+        except Empty:
+            for function in idle:
+                function()
+        else:
+            yield numbers.pop(future), future
+
+
 # --- one submission ---------------------------------------------------------------------------------------------------
 
 
 def run_work(
-    work: Work, workers: int | None = None, executor: Executor | None = None, *, tries_again: bool = False
+    work: Work,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    *,
+    tries_again: bool = False,
+    plan: _WorkPlan | None = None,
 ) -> list[Any]:
     """The outcomes of all items in their order, or of the first, up to the part that spends the last of the budget.
 
@@ -170,22 +315,24 @@ def run_work(
 
     Raises WorkerDied if a worker is lost, or if memory runs out if it is not a file's fault, and WorkersLost.
     """
-    if executor is not None:
-        from evaluation.scoring.executors import ExecutorPool
-
-        check_workers(workers)
-        return run_on(ExecutorPool(executor, workers, tries_again=tries_again), work)
-    plan = plan_workers(workers, work.needs)
-    width = min(plan.workers, len(work.items)) or 1
-    pool = ProcessPool(width, tries_again=tries_again or plan.tries_again, main_begins=plan.is_in_process)
-    return run_on(pool, work)
-
-
-def run_on(pool: Pool, work: Work) -> list[Any]:
-    """The outcomes of work, from a pool that works on nothing else. Its workers are gone at the end."""
-    with pool:
-        numbers = [pool.submit(task) for task in work.tasks(pool.width)]
-        return _collect(work, len(numbers), pool.in_order(numbers))
+    plan = plan or plan_workers(workers, work.needs, executor=executor, tries_again=tries_again)
+    tasks = work.tasks(plan.workers)
+    joined: list[Any] = []
+    early: dict[int, Future[Any]] = {}
+    done, budget = 0, work.budget
+    with closing(_answers(tasks, plan)) as answers:
+        for number, future in answers:
+            early[number] = future
+            while budget > 0 and done in early:
+                of_part = early.pop(done).result()
+                joined += of_part
+                done += 1
+                budget -= sum(map(work.spent, of_part))
+                if work.progress is not None:
+                    work.progress(done, len(tasks))
+            if budget <= 0:
+                break
+    return joined
 
 
 def run_here(work: Work, bytes_each: int = UNLIMITED) -> list[Any]:
@@ -197,22 +344,7 @@ def run_here(work: Work, bytes_each: int = UNLIMITED) -> list[Any]:
 
     if of_thread.share is not None and max(work.needs, default=0) > bytes_each:
         raise NoRoomBeside
-    tasks = work.tasks(1)
-    return _collect(work, len(tasks), (task.function(*task.arguments) for task in tasks))
-
-
-def _collect(work: Work, parts: int, outcomes: Iterable[Sequence[Any]]) -> list[Any]:
-    """Join the outcomes of the parts, up to the one that spends the last of the budget."""
-    joined: list[Any] = []
-    budget = work.budget
-    for done, of_part in enumerate(outcomes, start=1):
-        joined += of_part
-        if work.progress is not None:
-            work.progress(done, parts)
-        budget -= sum(map(work.spent, of_part))
-        if budget <= 0:
-            break
-    return joined
+    return run_work(work, plan=_ONLY_HERE)
 
 
 # --- many submissions -------------------------------------------------------------------------------------------------
@@ -227,8 +359,8 @@ def run_many(
     workers: int | None,
     executor: Executor | None,
     idle: Callable[[], object] = int,
-) -> Generator[tuple[int, Answer]]:
-    """The index of every item (a submission) and what a function came to, or its error, as they are done.
+) -> Generator[tuple[int, Future[Any]]]:
+    """Yield the index of every item (a submission) and the future of its outcome, as they are done.
 
     Each worker takes a submission at a time; if these are too few or too large, all workers take the cases of one after
     the other.
@@ -238,31 +370,13 @@ def run_many(
     workers   processes; with an executor, its parallel tasks; None: chosen
     idle      is called every idle second, if several items run in parallel
     """
-    check_workers(workers)
-    bytes_each = UNLIMITED
-    need = _bytes_at_once(needs) + RESULT_BYTES * len(needs)
-    if executor is not None:
-        from evaluation.scoring.executors import ExecutorPool
-
-        pool: Pool = ExecutorPool(executor, workers, tries_again=True)
-    else:
-        memory = memory_left()
-        plan = plan_workers(workers, [*needs] * min(len(items), 1000), memory)
-        if workers is None:
-            bytes_each = (memory.together - MAIN_BYTES) // plan.workers - WORKER_BYTES
-        pool = ProcessPool(plan.workers, tries_again=True, bytes_each=bytes_each, main_begins=plan.is_in_process)
-    if need > bytes_each or len(items) < min(pool.width, -(-len(needs) // CASES_AT_ONCE)):
-        run: Run = partial(run_work, workers=workers, executor=executor, tries_again=True)
-        for index, item in enumerate(items):
-            yield index, answer_of(index, Task(function, (*common, run, item)))
-        return
-    run = partial(run_here, bytes_each=bytes_each)
-    with pool:
-        tasks = [Task(function, (*common, run, item), need) for item in items]
-        index_of = {pool.submit(task): index for index, task in enumerate(tasks)}
-        while index_of:
-            answers = pool.answers()
-            if not answers:
-                idle()
-            for answer in answers:
-                yield index_of.pop(answer.number), answer
+    memory = memory_left()
+    plan = plan_workers(workers, [*needs] * min(len(items), 1000), memory, executor=executor, tries_again=True)
+    bytes_each, need = UNLIMITED, _bytes_at_once(needs) + RESULT_BYTES * len(needs)
+    if executor is None and workers is None:
+        bytes_each = (memory.together - MAIN_BYTES) // plan.workers - WORKER_BYTES
+    run: Run = partial(run_here, bytes_each=bytes_each)
+    if need > bytes_each or len(items) < min(plan.workers, -(-len(needs) // CASES_AT_ONCE)):
+        plan, run = _ONLY_HERE, partial(run_work, workers=workers, executor=executor, tries_again=True)
+    tasks = [partial(function, *common, run, item) for item in items]
+    return _answers(tasks, plan if plan is _ONLY_HERE else replace(plan, case_bytes=need), idle)
