@@ -479,7 +479,7 @@ def scores_read(challenge: Challenge, results: Sequence[CaseResult], team: str) 
     """Compute the scores of a submission that a ranking reads, as a leaderboard reads them from files."""
     scored, rules = summarise(challenge, results), ranking_of(challenge)
     details = scored.details if needs_units(rules.method) else None
-    columns = team_scores.plan_columns(challenge, rules.columns)
+    columns = team_scores.plan_columns(challenge, rules.paths)
     return team_scores.team_of_documents(team, challenge, columns, scored.metrics, details)
 
 
