@@ -74,7 +74,7 @@ def main(number: int, folder: Path) -> None:
             memory.clear()
             seen.clear()
 
-            def told(name: str, outcome: str) -> None:
+            def told(name: str, outcome: str, trace: str) -> None:
                 seen.add(name)
                 if len(seen) % max(1, number // 4) == 0:
                     memory.append(this.memory_info().rss >> 20)

@@ -509,5 +509,5 @@ def read_field(folder: Path, challenge: Challenge, submissions: Mapping[str, Pat
         read = _read_submission(folder, challenge, path)
         cases = [case.matched.case for case in read]
         references = references or [case.matched.reference for case in read]
-        teams[name] = [case.prediction for case in read]
+        teams[name] = [case.matched.prediction for case in read]
     return Field(tuple(cases), tuple(references), teams)
