@@ -102,7 +102,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """No file is searched for examples that has none: that takes seconds."""
     collectors = yield
-    return collectors if b">>>" in file_path.read_bytes() else [of for of in collectors if type(of) is pytest.Module]
+    has_doctests = file_path.name != "conftest.py" and b">>>" in file_path.read_bytes()
+    return collectors if has_doctests else [of for of in collectors if type(of) is pytest.Module]
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -573,8 +573,11 @@ def test_init_writes_the_radius_that_sensitivity_advises(diameter: int, radius: 
     assert (advised in texts_of(found)[0]) == (radius is not None)
 
 
-def test_init_says_why_it_did_not_look_at_sizes(own_demo: DemoPaths, tmp_path: Path) -> None:
+def test_init_says_why_it_did_not_look_at_sizes(
+    own_demo: DemoPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(tmp_path / "challenge/reference", tmp_path / "mine/reference")
+    monkeypatch.setattr("evaluation.folders.init.IMAGES_LOOKED_AT", 2)
     said = initialise_challenge(tmp_path / "mine", preset="recommended")
     why = "Run 'evaluation sensitivity' to check that the matching rules suit your nuclei"
-    assert f"{why} (some image sizes are unknown)." in said
+    assert f"{why} ('init' looks at up to 2 images of 50,000,000 px in all)." in said
