@@ -9,6 +9,7 @@ import pickle
 import re
 import shutil
 import struct
+import sys
 import tempfile
 import zipfile
 import zlib
@@ -408,6 +409,9 @@ def test_the_record_of_large_files_counts_wherever_it_is_said_to_be(tmp_path, mo
     start, size = list_of(raw_zip(tmp_path / "s.zip", *members))
     path = raw_zip(tmp_path / "s.zip", *members, end_64=end_64(size, start, record_at=record_at))
     patched(path, b"PK\5\6", 12, struct.pack("<L", 100))  # a list that seems to be short
+    if sys.version_info >= (3, 14):  # whose zipfile wants the record to be there
+        assert rejected(path)[0].startswith("[not-a-zip]")
+        return
     assert len(open_submission(path).names) == 50
     monkeypatch.setattr(module, "SMALL_LIST_BYTES", 1000)
     assert rejected(path, files_per_submission=2)[0].startswith("[too-many-files] submission: a list of members of 2,5")

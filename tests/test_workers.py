@@ -371,7 +371,7 @@ for bad in (lambda _: 1 / 0, lambda _: [lambda: None]):
     try:
         outcomes(bad, [()])
     except Exception as error:
-        told["errors"].append([type(error).__name__, ", in " in error.__notes__[0]])
+        told["errors"].append([type(error).__name__, any(", in " in note for note in error.__notes__)])
 def leave(done, total):
     raise KeyboardInterrupt
 def work(items):
