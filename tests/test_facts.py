@@ -437,6 +437,16 @@ def test_screens_agree_under_every_declared_test(values: str, test: str) -> None
     check_that_all_screens_agree(board(globals()[values], test=test))
 
 
+@pytest.mark.parametrize("test, units, told", [
+    ("wilcoxon_holm", 60, "; normal approximation)"), ("wilcoxon_holm", 12, "; exact)"),
+    ("friedman_nemenyi", 60, ", chi-squared approximation)"), ("sign_flips", 60, "; from drawn signs)"),
+    ("sign_flips", 8, "; exact)"),
+])  # fmt: skip
+def test_a_page_names_the_distribution_of_its_p_values(test: str, units: int, told: str) -> None:
+    values = np.random.default_rng(3).normal(size=(3, units))
+    assert told in page_html(leaderboard_page(board(values, test=test)))
+
+
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", STUDIED)
 def test_screens_of_the_boards_that_contradicted_themselves_agree(name: str, shared_data: Path, tmp_path: Path) -> None:

@@ -381,12 +381,7 @@ def _pair_table(document: Document) -> page.Table:
     return tables.table_of("pairs", "Differences between pairs of teams", keys, pairs[:PAIRS_IN_A_TABLE], note=note)
 
 
-DISTRIBUTIONS = {
-    "exact": "exact",
-    "monte_carlo": "from drawn signs",
-    "approximation": "chi-squared approximation",
-    None: "chi-squared approximation",
-}
+DISTRIBUTIONS: dict[str | None, str] = {"exact": "exact", "monte_carlo": "from drawn signs"}
 
 
 def _describe_test(tested: Document, title: str, kind: str) -> str:
@@ -401,17 +396,15 @@ def _describe_test(tested: Document, title: str, kind: str) -> str:
         least = f"{tested['least_units']} are the least"
         verdict = f"{tested['units']:,} {kind} are too few for a significant difference: {least}"
     if tested["test"] == "sign_flips":
-        by, end = (
-            "flipped signs, corrected for all pairs and columns",
-            f"; {DISTRIBUTIONS[tested['pair_distribution']]}",
-        )
+        by, end = "flipped signs, corrected for all pairs and columns", DISTRIBUTIONS[tested["pair_distribution"]]
     elif tested["test"] == "friedman_nemenyi":
         friedman = tested["friedman"]
         by = "the sign test" if teams == 2 else "Nemenyi"
-        end = f"; Friedman {tables.probability(friedman['p_value'])}, {DISTRIBUTIONS[friedman.get('distribution')]}"
+        how = DISTRIBUTIONS.get(friedman.get("distribution"), "chi-squared approximation")
+        end = f"Friedman {tables.probability(friedman['p_value'])}, {how}"
     else:
-        by, end = "Wilcoxon and Holm", f"; {DISTRIBUTIONS[tested.get('pair_distribution')]}"
-    return f"{title[:-2]}: {verdict} ({by}, {tested['units']:,} {kind}{left_out}{end})."
+        by, end = "Wilcoxon and Holm", DISTRIBUTIONS.get(tested.get("pair_distribution"), "normal approximation")
+    return f"{title[:-2]}: {verdict} ({by}, {tested['units']:,} {kind}{left_out}; {end})."
 
 
 def _difference_diagram(document: Document, tested: Document, title: str, anchor: str) -> page.Figure:
