@@ -25,7 +25,7 @@ LEFT_SECONDS = 60.0
 PIPES = "pipes that a process holds open"  # who reads the output of the program would wait
 SECONDS = 600.0  # for what never ends; no run is decided by a busy machine
 SIGNALS = ("TERM", "INT", "KILL")
-IN_MAIN = ("imports", "unpacking", "summary", "writing")
+IN_MAIN = ("imports", "unpacking", "opened", "summary", "writing")
 IN_WORKER = ("start", "decoding", "answering", "scoring")
 
 

@@ -394,3 +394,34 @@ def test_commands_of_the_page_run_with_the_address_of_a_cluster(dask_cluster, ma
     assert len(commands) == 2
     for command in commands:
         assert cli.run(command.replace("tcp://127.0.0.1:8786", dask_cluster.scheduler_address).split()) == 0
+
+
+SIGNALLED = """
+import os, signal, threading
+from evaluation.commands.watch import Stopped, stop
+from evaluation.scoring.processes import ProcessExecutor
+
+def start(thread, started=[], start=threading.Thread.start):
+    started.append(thread)
+    if len(started) == 2:
+        os.kill(os.getpid(), signal.SIGTERM)  # the second worker is there, and its thread is not
+    start(thread)
+
+threading.Thread.start = start
+signal.signal(signal.SIGTERM, stop)
+try:
+    ProcessExecutor(2)
+except Stopped:
+    print("stopped")
+"""
+
+
+def test_a_signal_while_workers_start_ends_them() -> None:
+    command = [sys.executable, "-c", SIGNALLED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            assert process.communicate(timeout=120)[0] == "stopped\n"
+            assert left_of(process.pid, SIGNALLED) == []
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)

@@ -7,6 +7,7 @@ data. Every worker has a pipe for tasks and answers, with a thread at this end; 
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import socket
@@ -61,15 +62,19 @@ class ProcessExecutor(Executor):
         self._lock, self._is_stopped = Lock(), False
         self._share = None if width == 1 else memory_left().together // width // 2
         try:
-            with suppress(OSError, MemoryError, AssertionError):  # by a limit, or in a daemon of multiprocessing
-                for _ in range(width):
-                    self._start(width)
-            if not self._workers:
-                raise OSError("no worker can be started")
-            for worker in self._workers:
-                thread = Thread(target=self._serve, args=worker, daemon=True)
-                thread.start()
-                self._threads.append(thread)
+            # Signals wait until every worker and thread is in its list, or shutdown might wait for ever. Threads
+            # inherit that they are delayed, so that each signal comes to the main thread.
+            with held_signals((signal.SIGINT, signal.SIGTERM)) as mask:
+                with suppress(OSError, MemoryError, AssertionError):  # by a limit, or in a daemon of multiprocessing
+                    for _ in range(width):
+                        self._start(width, mask)
+                if not self._workers:
+                    raise OSError("no worker can be started")
+                for worker in self._workers:
+                    thread = Thread(target=self._serve, args=worker, daemon=True)
+                    thread.start()
+                    self._threads.append(thread)
+                atexit.register(self.shutdown, cancel_futures=True)  # a signal may come before anybody has the executor
         except BaseException:
             self.shutdown(cancel_futures=True)
             raise
@@ -81,6 +86,7 @@ class ProcessExecutor(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the workers when all is done; with ``cancel_futures`` at once, even if they work on a task."""
+        atexit.unregister(self.shutdown)
         self._is_stopped |= cancel_futures
         for process, _ in [*self._workers] if cancel_futures else ():
             process.kill()
@@ -89,8 +95,11 @@ class ProcessExecutor(Executor):
         for thread in self._threads if wait else ():
             thread.join()
 
-    def _start(self, width: int) -> None:
-        """Start one of so many workers. Raises OSError, MemoryError, and AssertionError in a daemon."""
+    def _start(self, width: int, mask: set[int]) -> None:
+        """Start one of so many workers, whose signals have this mask.
+
+        Raises OSError, MemoryError, and AssertionError in a daemon.
+        """
         from evaluation.files.decoding.guard import another_launcher  # late: an empty submission is refused without it
 
         is_copy, main = can_fork(), sys.modules["__main__"]
@@ -98,8 +107,7 @@ class ProcessExecutor(Executor):
         ours, theirs = Pipe()
         of_main = (ours, *(pipe for _, pipe in self._workers)) if is_copy else ()
         threads = None if is_copy else max(1, usable_processors() // width)
-        # No signal comes between the start and what it must find: the list of workers here, the handlers there.
-        with held_signals((signal.SIGINT, signal.SIGTERM)) as mask, warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of threads of OpenBLAS, which stand still
             arguments = theirs, os.getpid(), mask, of_main, launcher, threads, self._known, self._share
             context = get_context("fork") if is_copy else get_context("spawn")
