@@ -266,6 +266,37 @@ def test_a_signal_that_comes_where_python_drops_exceptions_ends_the_program() ->
     assert (call.returncode, call.stderr) == (143, "Interrupted; no results were written.\n")
 
 
+WRAPS_EXCEPTIONS = """
+import os, signal, sys, time
+from evaluation.commands.watch import run_watched
+
+class Signalled:
+    def __set_name__(self, *_):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.1)
+
+class Finder:
+    def find_spec(name, *_):
+        if name == sys.argv[1]:
+            type("Owner", (), {"name": Signalled()})  # Python 3.11 makes a RuntimeError of what is raised
+
+def program():
+    sys.meta_path.insert(0, Finder)
+    from evaluation.commands.main import run
+    return run(["init", "--help"])
+
+raise SystemExit(run_watched(program))
+"""
+
+
+@pytest.mark.parametrize("module", ["evaluation.commands.main", "evaluation.commands.prepare"])
+def test_a_signal_of_which_an_extension_makes_another_error_ends_the_program(module: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"}
+    command = [sys.executable, "-c", WRAPS_EXCEPTIONS, module]
+    call = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (call.returncode, call.stdout, call.stderr) == (143, "", "Interrupted; no results were written.\n")
+
+
 def test_the_image_gets_every_signal_in_every_phase() -> None:
     runs = chosen()
     assert {(run.signal, run.phase) for run in runs} == {(name, run.phase) for name in SIGNALS for run in RUNS}

@@ -110,7 +110,7 @@ def _with_near_options(error: click.NoSuchOption) -> click.NoSuchOption:
 
 def _run_to_the_end(arguments: list[str]) -> int:
     try:
-        code: int | None = cli.main(arguments, prog_name="evaluation", standalone_mode=False)  # of ``Context.exit``
+        return _run_command(arguments)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.NoSuchOption as error:
@@ -145,7 +145,15 @@ def _run_to_the_end(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return INTERNAL
-    return code or 0
+
+
+def _run_command(arguments: list[str]) -> int:
+    try:
+        return cli.main(arguments, prog_name="evaluation", standalone_mode=False) or 0  # None, or of ``Context.exit``
+    except Exception:
+        if Stopped.came is not None:
+            raise Stopped.came from None
+        raise
 
 
 def _nobody_reads() -> bool:

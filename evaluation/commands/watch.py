@@ -28,7 +28,12 @@ INTERNAL = 70
 
 
 class Stopped(BaseException):
-    """A signal has come: the program should end."""
+    """A signal has come: the program should end.
+
+    came  the one that was raised: extensions in C may make another exception of it
+    """
+
+    came: Stopped | None = None
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -64,6 +69,10 @@ def run_watched(program: Callable[[], int]) -> int:
         return program()
     except Stopped as stopped:  # while it was imported
         return end_early(stopped)
+    except Exception:
+        if Stopped.came is None:
+            raise
+        return end_early(Stopped.came)
     finally:
         if not child:
             _handle(signals, signal.SIG_IGN)  # the last line is written
@@ -78,7 +87,8 @@ def stop(number: int, _: object) -> None:
     """Raise ``Stopped``, once: further signals are ignored while the program ends."""
     _handle(STOPPING, signal.SIG_IGN)
     sys.unraisablehook = _stop_again
-    raise Stopped(number)
+    Stopped.came = Stopped(number)
+    raise Stopped.came
 
 
 def _stop_again(dropped: sys.UnraisableHookArgs) -> None:
