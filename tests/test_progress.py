@@ -266,6 +266,27 @@ def test_a_signal_that_comes_where_python_drops_exceptions_ends_the_program() ->
     assert (call.returncode, call.stderr) == (143, "Interrupted; no results were written.\n")
 
 
+ENDS_FIRST = """
+import os, signal, time
+from evaluation.commands.watch import run_watched
+
+def wait(child, options, wait=os.waitpid):
+    ended = wait(child, options)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.1)
+    return ended
+
+os.waitpid = wait
+raise SystemExit(run_watched(lambda: 3))
+"""
+
+
+def test_a_signal_to_the_watcher_of_a_program_that_has_just_ended_changes_nothing() -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"}
+    call = subprocess.run([sys.executable, "-c", ENDS_FIRST], env=environment, stderr=subprocess.PIPE, text=True)
+    assert (call.returncode, call.stderr) == (3, "")
+
+
 WRAPS_EXCEPTIONS = """
 import os, signal, sys, time
 from evaluation.commands.watch import run_watched

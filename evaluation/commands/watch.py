@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 
 from evaluation.files.results.files import note_of_placed
 from evaluation.files.system import (
@@ -55,7 +56,7 @@ def run_watched(program: Callable[[], int]) -> int:
             with suppress(OSError):  # no second process is allowed
                 child = fork() if can_fork() else None
             if child:
-                _handle(signals, lambda number, _: os.kill(child, number))
+                _handle(signals, partial(_pass_on, child))
             else:
                 _handle(signals, stop)
         if child:
@@ -81,6 +82,11 @@ def run_watched(program: Callable[[], int]) -> int:
 def _handle(signals: Iterable[int], handler: object) -> None:
     for number in signals:
         signal.signal(number, handler)  # type: ignore[arg-type]
+
+
+def _pass_on(child: int, number: int, _: object) -> None:
+    with suppress(ProcessLookupError):  # it has just ended
+        os.kill(child, number)
 
 
 def stop(number: int, _: object) -> None:
