@@ -5,6 +5,7 @@ Imports little, so that signals are handled from the first moment on, and the sm
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -67,16 +68,21 @@ def run_watched(program: Callable[[], int]) -> int:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for some takes time, and rules need none
         gc.set_threshold(100_000)  # modules make many objects, which stay: looking through them often takes long
-        return program()
+        code = program()
     except Stopped as stopped:  # while it was imported
-        return end_early(stopped)
+        code = end_early(stopped)
     except Exception:
         if Stopped.came is None:
             raise
-        return end_early(Stopped.came)
+        code = end_early(Stopped.came)
     finally:
         if not child:
             _handle(signals, signal.SIG_IGN)  # the last line is written
+    if child == 0 and Stopped.came is not None:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        os._exit(code)  # Python would take apart modules that are half imported, and may crash
+    return code
 
 
 def _handle(signals: Iterable[int], handler: object) -> None:

@@ -282,7 +282,7 @@ class Proof:
         self.check("memory for fewer workers", faults, f"{LITTLE_MEMORY // 10**6} MB, {ended.seconds:.1f} s")
 
     def signals(self) -> None:
-        """A third of the signals of tests/signals.py, in the image; all of them are in tests/test_progress.py."""
+        """A part of the signals of tests/signals.py, in the image; all of them are in tests/test_progress.py."""
         demo = write_demo(self.scratch / "signals")
         ended = self.engine.run(
             ["/tests/signals.py", "/given/challenge", "/given/submission", "/tmp"], entrypoint=PYTHON,
