@@ -394,9 +394,22 @@ def test_the_nearest_of_a_crowd_is_that_of_all_pairs(seed, first, monkeypatch):
     one, other = (index.ravel() for index in np.mgrid[:48, :48])
     table = hausdorff_squared(shapes, one, other).reshape(48, 48)
     expected = [*table[:8, 8:].min(axis=1), *table[8:, :8].min(axis=1)]
-    sources = np.arange(48)
-    reached = table[sources, search.best_fitting(sources)]
-    assert search.nearest_squared(sources, reached).tolist() == expected
+    assert search.nearest_squared(np.arange(48)).tolist() == expected
+
+
+def test_the_nearest_of_objects_at_equal_bounds_is_that_of_all_pairs():
+    """All have the same box; the trees put objects at equal bounds in another order for each number of neighbours."""
+    rng = np.random.default_rng(2)
+    masks = np.zeros((120, 40, 40), bool)
+    for mask, (y, x) in zip(masks, rng.integers(0, 31, (120, 2)), strict=True):
+        square = rng.random((9, 9)) < rng.random()
+        square[[0, 0, 8, 8], [0, 8, 0, 8]] = True
+        mask[y : y + 9, x : x + 9] = square
+    shapes = shapes_of(*(instances_of(part, [1] * 60) for part in (masks[:60], masks[60:])))
+    one, other = (index.ravel() for index in np.mgrid[:60, 60:120])
+    table = hausdorff_squared(shapes, one, other).reshape(60, 60)
+    found = overlap.Search(shapes, np.zeros(120, np.int64), 60).nearest_squared(np.arange(120))
+    assert found.tolist() == [*table.min(axis=1), *table.min(axis=0)]
 
 
 def test_objects_that_are_too_far_and_too_many_are_counted_and_refused(monkeypatch):

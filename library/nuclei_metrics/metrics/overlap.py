@@ -341,7 +341,7 @@ OBJECT_PAIRS_AT_ONCE = 1 << 10  # with their intermediate results they stay in t
 OBJECT_RUNS_AT_ONCE = 1 << 18  # of pairs of objects with very many; bounds the memory
 COARSE, FINE = (-2, 2), (-1, 1, -3, 3, -6, 6)  # runs of an object that are tried, from the one in the same row
 CALIPER_STEPS_YX = ((1, 0), (0, 1), (1, 1), (1, -1), (1, 2), (2, 1), (1, -2), (2, -1))  # y, x
-FIRST_MEASURED = 4  # objects that are measured at first for one that has no best one; then four times as many
+FIRST_MEASURED = 1  # objects that are measured at first for one that has no best one; then four times as many
 NEIGHBOURS_AT_ONCE = 1 << 18  # bounds the memory
 MOST_MEASURED = 20_000_000  # pairs of objects; half a minute
 FAR, FAR_SQUARED = 1 << 30, 1 << 62  # beyond all columns, and all distances
@@ -403,18 +403,17 @@ def _object_distances(
     distance = np.hypot(*(cases.shapes_yx - 1).T)[case]  # of cases in which a side is empty
     if len(reference.run_start) and len(prediction.run_start):
         shapes = _shapes_of_runs(runs) if runs else shapes_of(reference, prediction)
-        left, right = table.reference_index, table.prediction_index + len(reference)
+        left, right = table.reference_index.astype(np.int64), table.prediction_index.astype(np.int64) + len(reference)
         rows = distinct(np.concatenate(best))
         measured = np.ones(len(case), np.bool_)
         measured[left], measured[right] = False, False
         both = (np.diff(cases.reference_bound) > 0) & (np.diff(cases.prediction_bound) > 0)
         alone = np.flatnonzero(measured & both[case])
         search = Search(shapes, case, len(reference))
-        fitting = search.best_fitting(alone)
-        squared = hausdorff_squared(shapes, np.append(left[rows], alone), np.append(right[rows], fitting))
+        squared = hausdorff_squared(shapes, left[rows], right[rows])
         distance[left[best[0]]] = np.sqrt(squared[np.searchsorted(rows, best[0])])
         distance[right[best[1]]] = np.sqrt(squared[np.searchsorted(rows, best[1])])
-        distance[alone] = np.sqrt(search.nearest_squared(alone, squared[len(rows) :]))
+        distance[alone] = np.sqrt(search.nearest_squared(alone))
     return distance[: len(reference)], distance[len(reference) :]
 
 
@@ -507,54 +506,40 @@ class Search:
     case: Int64
     references: int
 
-    def best_fitting(self, sources: Int64) -> Int64:
-        """The object with the most similar bounding box, for each source."""
-        positions = self.positions()
-        fitting = np.empty(len(sources), np.int64)
-        for here, there in self.sides(sources):
-            tree = _tree_of(positions[there])
-            fitting[here] = tree.query(positions[sources[here]], p=np.inf)[1] + there.start
-        return fitting
-
-    def nearest_squared(self, sources: Int64, reached: WholeNumbers) -> WholeNumbers:
+    def nearest_squared(self, sources: Int64) -> Int64:
         """Squared distance of each source to the nearest object, px^2, (K,).
 
         Objects are measured in the order of a bound that their distance does not fall below (``_extents``), until that
         of the next one is no nearer than the nearest so far. Of objects with the same pixels one is measured.
 
-        reached  squared distance to one object, the nearer the better, (K,)
-
         Raises ``TooManyPairs`` above ``MOST_MEASURED`` pairs.
         """
         boxes = np.column_stack([_extents(self.shapes), self.case * float(FAR)])
-        nearest, measured = reached.copy(), 0
+        nearest, measured = np.full(len(sources), (FAR // 2) ** 2), 0
         for here, there in self.sides(sources):
             targets = _different_shapes(self.shapes, there, self.case)
             tree = _tree_of(boxes[targets])
-            known, number = 0, FIRST_MEASURED
+            number, passed = FIRST_MEASURED, np.zeros(len(sources))  # bounds up to which objects were measured
             while len(here):
                 still = []
                 for part in np.split(here, np.arange(0, len(here), max(1, NEIGHBOURS_AT_ONCE // number))[1:]):
                     reach = np.sqrt(nearest[part]) * MARGIN
-                    ranks = np.arange(known + 1, known + number + 1)
+                    ranks = np.arange(1, number + 1)
                     bound, near = tree.query(
                         boxes[sources[part]], ranks, p=np.inf, distance_upper_bound=reach.max(initial=0)
                     )
-                    row, rank = np.nonzero(bound < reach[:, None])
+                    # Of equal bounds another one may be the first now: all of them are measured again.
+                    row, rank = np.nonzero((bound >= passed[part, None]) & (bound < reach[:, None]))
                     measured += len(row)
                     if measured > MOST_MEASURED:
                         raise TooManyPairs("pairs of distant objects", measured, MOST_MEASURED, by_reference=False)
                     pair = sources[part[row]], targets[near[row, rank]]
                     squared = hausdorff_squared(self.shapes, *pair, enough=nearest[part[row]])
                     np.minimum.at(nearest, part[row], squared)
+                    passed[part] = bound[:, -1]
                     still.append(part[bound[:, -1] < np.sqrt(nearest[part]) * MARGIN])
-                here = np.concatenate(still)
-                known, number = known + number, 4 * number
+                here, number = np.concatenate(still), 4 * number
         return nearest
-
-    def positions(self) -> Float64:
-        """First and last row and column of each object, and a position of its case, far from those of other cases."""
-        return np.column_stack([self.shapes.boxes(), self.case * float(FAR)])
 
     def sides(self, sources: Int64) -> Iterator[tuple[Int64, slice]]:
         """Indices of the sources of one side, and the objects of the other side."""
@@ -582,10 +567,10 @@ def _extents(shapes: _Shapes) -> Float64:
     """
     begin, columns = shapes.bound[:-1], []
     for down, right in CALIPER_STEPS_YX:
-        ends = [down * shapes.row.astype(np.int64) + right * column for column in (shapes.first, shapes.last)]
-        length = math.hypot(down, right)
-        columns.append(np.minimum.reduceat(np.minimum(*ends), begin) / length)
-        columns.append(np.maximum.reduceat(np.maximum(*ends), begin) / length)
+        ends = (shapes.first, shapes.last) if right > 0 else (shapes.last, shapes.first)
+        length, rows = math.hypot(down, right), down * shapes.row  # three sides of an image fit into the type, too
+        for outermost, column in zip((np.minimum, np.maximum), ends, strict=True):
+            columns.append(outermost.reduceat(rows + right * column, begin) / length)
     return np.stack(columns, axis=1)
 
 
@@ -647,7 +632,9 @@ def _farthest_squared(
         pieces, upper = contenders(pieces, upper, squared, enough)
         upper = np.minimum(upper, _upper_bounds(shapes, pieces, offsets))
     pieces, upper = _raise_by_ends(squared, shapes, *contenders(pieces, upper, squared, enough))
-    _raise_by_ends(squared, shapes, *_every_pixel(*contenders(pieces, upper, squared, enough)))
+    pixels, upper = _every_pixel(*contenders(pieces, upper, squared, enough))
+    upper = np.minimum(upper, _upper_bounds(shapes, pixels, (0, *COARSE, *FINE)))
+    _raise_by_ends(squared, shapes, *contenders(pixels, upper, squared, enough))
     return squared
 
 
