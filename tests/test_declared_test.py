@@ -16,7 +16,6 @@ from benchmarks.claims import BOARDS, board_of_equals, false_claims, true_claims
 from evaluation.board.document import leaderboard_document
 from evaluation.board.ranked_table import compare_teams
 from nuclei_metrics.ranking.declared_test import ComparedTeams, compare_in_columns
-from nuclei_metrics.ranking.differences import wins_in_samples
 from nuclei_metrics.ranking.significance import Test, fewest_units
 
 TESTS: tuple[Test, ...] = ("sign_flips", "friedman_nemenyi", "wilcoxon_holm")
@@ -224,19 +223,6 @@ def test_a_difference_inside_the_margin_is_not_significant() -> None:
         assert document["columns"][0]["differences"][0]["verdict"] == verdict
         found = compare_teams(table, rules_of(table, margin=margin))
         assert found is not None and found.columns[0].better[0, 1] == better
-
-
-def test_in_samples_the_test_is_that_of_the_samples() -> None:
-    random = np.random.default_rng(8)
-    values = random.normal(size=(3, 2, 12)) + np.array([1.5, 0.5, 0.0])[:, None, None]
-    values[2, 1, 4] = np.nan
-    weights = random.multinomial(12, [1 / 12] * 12, 40)
-    higher = np.ones(2, bool)
-    found = wins_in_samples(values, higher_is_better=higher, test="sign_flips", level=0.05)(weights)
-    drawn = [compare(np.repeat(values, times, axis=2)) for times in weights]
-    expected = np.stack([np.stack([(of.better == 1).sum(axis=1) for of in each.columns], axis=1) for each in drawn])
-    assert (found == expected).mean() > 0.95
-    assert expected.any() and found.shape == (40, 3, 2)
 
 
 @pytest.mark.parametrize("name", [name for name in BOARDS if name != "one fails in one of ten"])

@@ -26,6 +26,7 @@ from evaluation import Challenge, score_submission
 from evaluation.board import stored, teams
 from evaluation.board.board import board_of_challenge, rank_result
 from evaluation.board.document import leaderboard_document, leaderboard_json
+from evaluation.board.facts import why_no_samples
 from evaluation.board.rules import load_ranked
 from evaluation.board.team_scores import TeamScores, plan_columns, values_of_groups
 from evaluation.challenge import preset_names
@@ -603,12 +604,10 @@ def test_what_was_ranked_is_told_where_it_is_not_the_value(method: str) -> None:
     assert "ranked_by" not in leaderboard_document(ranked(table_of([SEPARATE])))["teams"][0]["columns"][0]
 
 
-def test_the_bootstrap_of_test_then_rank_tests_in_every_sample() -> None:
-    board = ranked(table_of([[[0.9] * 8, [0.1] * 8]]), method="test_then_rank", samples=100)
-    assert [(row.position, row.probability_of_first, row.rank_interval) for row in board.teams] == [
-        (1, 1, {"low": 1, "high": 1}),
-        (2, 0, {"low": 2, "high": 2}),
-    ]
+def test_nothing_is_drawn_if_tests_rank() -> None:
+    document = leaderboard_document(ranked(table_of([[[0.9] * 8, [0.1] * 8]]), method="test_then_rank", samples=100))
+    assert [(row["position"], row["rank_interval"]) for row in document["teams"]] == [(1, None), (2, None)]
+    assert why_no_samples(document).startswith("tests rank the teams, and a ")
 
 
 # --- one result among earlier ones ------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ NO_SAMPLES = {
     "one-unit": "there is one patient only",
     "no-teams": "no team is ranked",
     "not-resampled": "{columns} cannot be computed again for samples of the patients",
+    "ranked-by-tests": "tests rank the teams, and a patient that a sample contains twice would count as two patients",
 }
 COMBINED = {
     "sum_of_ranks": "sum of ranks",

@@ -13,7 +13,7 @@ from evaluation.challenge.rules import RankingRules
 from nuclei_metrics.model import Bool, Float64, Int64, RankingMethod, ScoreTable
 from nuclei_metrics.ranking import methods, stability
 from nuclei_metrics.ranking.declared_test import ComparedTeams, compare_in_columns
-from nuclei_metrics.ranking.differences import Differences, paired_differences, wins_in_samples
+from nuclei_metrics.ranking.differences import Differences, paired_differences
 from nuclei_metrics.ranking.significance import ex_aequo_positions
 
 DIFFERENCES_UP_TO = 50  # teams, of which all pairs are compared; of more those with the first one
@@ -253,8 +253,12 @@ def _positions_behind(values: Float64, rank: Callable[[Float64], Float64], below
 
 
 def draw_samples(table: ScoreTable, rules: RankingRules, plain: methods.Ranking) -> stability.Stability:
-    """Draw bootstrap samples of the units of a table, and rank every sample, before ranks are shared."""
+    """Draw bootstrap samples of the units of a table, and rank every sample, before ranks are shared.
+
+    Nothing is drawn if tests rank: they would count a unit that a sample has twice as two independent units.
+    """
     reason = "no-units" if table.by_unit is None else "one-unit" if len(table.units) < 2 else ""
+    reason = reason or "ranked-by-tests" * (rules.method == "test_then_rank")
     if reason or not_resampled(table, rules):
         return stability.undrawn(plain.position, reason or "not-resampled")
     rank = sample_ranker(table, rules)
@@ -341,8 +345,6 @@ def _rank_in_samples(
     """Create the ranker of samples in which the same teams are below a floor."""
     assert table.by_unit is not None
     below = table.below_floor()
-    if rules.method == "test_then_rank":
-        return _test_ranker(table, rules, below)
     if not methods.needs_units(rules.method):
         rank = _position_ranker(table, rules, table.higher_is_better, rules.method)
         return lambda weights: _positions_behind(values(weights)[0], rank, below)
@@ -357,24 +359,3 @@ def _rank_in_samples(
     return stability.rank_by_values(
         unit_ranks.by_unit, lambda values: _positions_behind(values, rank, below), aggregate=rules.aggregate
     )
-
-
-def _test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> stability.RankSamples:
-    """Create the ranker for test_then_rank, which tests all pairs again in each sample, teams below a floor apart."""
-    assert table.by_unit is not None
-    test, level, higher = rules.test, rules.significance_level, table.higher_is_better
-    parts = [
-        (part, wins_in_samples(table.by_unit[part], higher_is_better=higher, test=test, level=level))
-        for part in (below, ~below)
-        if part.any()
-    ]
-    rank = _position_ranker(table, rules, np.ones(len(table.columns), np.bool_), rules.method)
-
-    def rank_samples(weights: Int64) -> Float64:
-        won = np.empty((len(weights), *table.overall.shape))
-        for part, wins in parts:
-            won[:, part] = wins(weights)
-        won[:, ~methods.has_value(table)] = np.nan
-        return _positions_behind(won, rank, below)
-
-    return rank_samples

@@ -246,7 +246,7 @@ def rank_teams(
     if method == "test_then_rank":
         if test_matrix is None:
             raise ValueError(f"{method} needs the matrix of significant differences")
-        known = has_value(table)
+        known = _has_value(table)
         others = np.asarray(known.all(axis=1) | (missing == "worst"))
         values = _number_of_wins(test_matrix, known, others) / max(1, int(others.sum()) - 1)  # of one team alone 0
         higher_is_better = np.ones(len(table.columns), np.bool_)
@@ -386,7 +386,7 @@ def _combine_ranks(ranks: Float64, *, method: RankingMethod, weights: Float64) -
     return total if method == "sum_of_ranks" else total / weights.sum()
 
 
-def has_value(table: ScoreTable) -> Bool:
+def _has_value(table: ScoreTable) -> Bool:
     """Whether a team has a value in a column, bool (T, K): in any unit, or of the data set if units are not known."""
     if table.by_unit is None:
         return np.asarray(~np.isnan(table.overall))

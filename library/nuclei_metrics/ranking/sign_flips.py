@@ -27,7 +27,6 @@ Int8 = npt.NDArray[np.int8]
 
 DRAWS = 9_999  # of signs; up to 14 units all 2^n are taken, of which one half mirrors the other
 FEWEST_DRAWS, FLIPS_UP_TO = 499, 2**24  # fewer are drawn for many pairs: draws times pairs in columns
-DRAWN_IN_SAMPLES = 999
 SEED, STREAM = 1, 3  # the bootstrap has streams 0 and 1
 ROUNDING = 1e-12  # of the largest value of a column: differences up to here are 0
 SAME = 1e-9  # statistics that differ by less are equal
@@ -179,31 +178,3 @@ def _step_down(terms: Terms, observed: Float64, signs: Float64, *, drawn: bool) 
     by_size = (count + drawn) / (signs.shape[1] + drawn)
     p_values[order] = np.maximum.accumulate(by_size[::-1])[::-1]
     return p_values
-
-
-def wins_by_flips(values: Float64, higher_is_better: Bool, level: float) -> Callable[[Int64], Int64]:
-    """Make the function that counts how many others each team is significantly better than in samples, (S, T, K).
-
-    values  float64 (T, K, G); the function takes how often each sample has each unit, int64 (S, G)
-
-    A unit that is drawn several times has a sign each time. ``DRAWN_IN_SAMPLES`` signs are drawn, the same for all
-    samples.
-    """
-    pairs, teams = PairedValues(values, higher_is_better), np.arange(len(values))
-    shape = pairs.units.shape
-    difference = np.stack([pairs.difference(column, np.arange(shape[1])) for column in range(shape[0])])
-    of_first, of_second = ((team[:, None] == teams).astype(np.int64) for team in (pairs.first, pairs.second))
-    added = np.cumsum(_drawn_signs(DRAWN_IN_SAMPLES, values.shape[2]), axis=1, dtype=np.int64)
-    added = np.concatenate([np.zeros((len(added), 1), np.int64), added], axis=1)
-
-    def of_sample(times: Int64) -> Int64:
-        ends = np.cumsum(times)
-        signs = (added[:, ends] - added[:, ends - times]).T.astype(np.float64)
-        length = np.sqrt(difference**2 @ times)
-        rows = (difference / np.where(length > 0, length, 1.0)[..., None]).reshape(-1, len(times))
-        observed = rows @ times
-        is_clear = _step_down(rows.__getitem__, observed, signs, drawn=True) <= level * (1 + SAME)
-        better = np.where(is_clear, np.sign(observed), 0).reshape(shape)
-        return np.asarray(((better > 0) @ of_first + (better < 0) @ of_second).T)
-
-    return lambda weights: np.stack([of_sample(times) for times in weights])

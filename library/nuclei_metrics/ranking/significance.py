@@ -7,7 +7,6 @@ Ranks are counted doubled, as whole numbers, since the average rank of tied valu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import count, pairwise, permutations
@@ -28,7 +27,7 @@ Distribution = Literal["exact", "monte_carlo", "approximation"]
 UNITS, TEAMS = 50, 20  # up to here orders are permuted; above, or with more teams, the approximations hold the level
 SUMS = 100_000  # of ranks that are told apart; above, the approximations
 AT_LEVEL = 1 + 1e-9  # times the level: probabilities that were added up are equal to it up to here
-RankTest = Literal["friedman_nemenyi", "wilcoxon_holm", "wilcoxon_one_sided"]
+RankTest = Literal["friedman_nemenyi", "wilcoxon_holm"]
 Test = Literal["sign_flips"] | RankTest
 NoTest = Literal["one-team", "no-complete-unit", "one-unit"]
 
@@ -58,8 +57,7 @@ class PairwiseTest:
                  values get their average rank
     critical_difference  of mean ranks, at the level; None but for ``friedman_nemenyi``, and if nothing can reach it
     p_values     float64 (T, T), of each pair, corrected for the number of pairs, under ``sign_flips`` of all columns;
-                 symmetric, with 1 in the diagonal.
-                 Under ``wilcoxon_one_sided`` that of "the row is better than the column", not corrected
+                 symmetric, with 1 in the diagonal
     better       int8 (T, T): 1 if the row is significantly better than the column, -1 if worse, 0 if neither
     cliques      stretches of teams in the order of their mean ranks, by index: two or more teams of which
                  no two differ significantly, and no stretch inside another. From the best mean rank to the worst
@@ -141,8 +139,6 @@ def compare_teams(values: Float64, *, higher_is_better: bool, test: RankTest, le
     wilcoxon_holm       Wilcoxon's signed ranks of each pair, two-sided, corrected by Holm (1979) for the number of
                         pairs. Units in which the two are equal are dropped. Exact if the two differ in up to 50 units,
                         else by the normal approximation with ties, without continuity correction
-    wilcoxon_one_sided  that of challengeR's test-then-rank (Wiesenfarth et al. 2021): one-sided, always by the normal
-                        approximation, with continuity correction; not corrected for the number of pairs
 
     A team without any value is not compared. A unit in which a compared team has no value is left out for all. Values
     that differ by no more than 1e-12 of the largest are equal. If all are equal, p is 1.
@@ -173,12 +169,12 @@ def compare_teams(values: Float64, *, higher_is_better: bool, test: RankTest, le
     friedman, critical = None, None
     by_pairs: Distribution | None = None
     if undefined is None:
-        doubled = rank_in_units(cost)
+        doubled = _rank_in_units(cost)
         chance = rank_sums(doubled)
         friedman = friedman_test(doubled, chance)
-        pairs = _nemenyi(doubled, chance) if test == "friedman_nemenyi" else SIGNED_RANK_TESTS[test](cost)
+        pairs = _nemenyi(doubled, chance) if test == "friedman_nemenyi" else wilcoxon_holm(cost)
         by_pairs = pairs.how
-        told_apart = np.minimum(pairs.p_values, pairs.p_values.T) <= level * AT_LEVEL
+        told_apart = pairs.p_values <= level * AT_LEVEL
         if test == "friedman_nemenyi":
             critical = critical_difference(len(cost), units, level)
             if chance is not None:
@@ -227,8 +223,7 @@ def fewest_units(test: Test, teams: int, level: float) -> int:
 def _can_differ(test: Test, teams: int, units: int, level: float) -> bool:
     """Return whether teams in the same order in every unit differ significantly."""
     if test != "friedman_nemenyi":
-        pairs = teams * (teams - 1) / 2 if test == "wilcoxon_holm" else 0.5
-        return bool(2.0 ** (1 - units) * pairs <= level)
+        return bool(2.0 ** (1 - units) * teams * (teams - 1) / 2 <= level)
     if teams == 2 or _has_few_sums(teams, units):
         return bool(float(teams * (teams - 1)) ** (1 - units) <= level)
     friedman = scipy.special.chdtrc(teams - 1, units * (teams - 1))
@@ -280,13 +275,13 @@ def find_cliques(mean_ranks: Float64, better: Int8) -> tuple[tuple[int, ...], ..
 # --- Friedman and Nemenyi ---------------------------------------------------------------------------------------------
 
 
-def rank_in_units(cost: Float64) -> Int64:
+def _rank_in_units(cost: Float64) -> Int64:
     """Rank teams in every unit by their values, float64 (T, N), the lowest first: twice the ranks, int64 (N, T).
 
     Equal values get their average rank.
     """
     order = np.argsort(cost.T, axis=1)
-    begins = _begin_groups(np.take_along_axis(cost.T, order, axis=1), rounding_of(cost))
+    begins = _begin_groups(np.take_along_axis(cost.T, order, axis=1), _rounding_of(cost))
     doubled = np.empty(order.shape, np.int64)
     np.put_along_axis(doubled, order, (2 * number_ties(begins, "average")).astype(np.int64), axis=1)
     return doubled
@@ -384,26 +379,10 @@ def wilcoxon_holm(cost: Float64) -> _PairTests:
     return _PairTests(fill_pairs(p_values, p_values, 1.0), _who_is_ahead(signed), how)
 
 
-def wilcoxon_one_sided(cost: Float64) -> _PairTests:
-    """Test all pairs by Wilcoxon's signed ranks for "the row is better than the column": normal, with continuity."""
-    signed = _rank_pairs(cost)
-    more = signed.doubled_won / 2 - signed.doubled_sum / 4
-    spread = _standard_deviation(signed)
-    first_better = np.where(signed.differing, scipy.special.ndtr((0.5 - more) / spread), 1)
-    second_better = np.where(signed.differing, scipy.special.ndtr((0.5 + more) / spread), 1)
-    return _PairTests(fill_pairs(first_better, second_better, 1.0), _who_is_ahead(signed))
-
-
-SIGNED_RANK_TESTS: dict[RankTest, Callable[[Float64], _PairTests]] = {
-    "wilcoxon_holm": wilcoxon_holm,
-    "wilcoxon_one_sided": wilcoxon_one_sided,
-}
-
-
 def _rank_pairs(cost: Float64) -> _SignedRanks:
     """Rank the differences of all pairs of teams, float64 (T, N); a unit is won by the lower cost."""
     teams, units = cost.shape
-    rounding, at_once = rounding_of(cost), max(1, SORTED_AT_ONCE // units)
+    rounding, at_once = _rounding_of(cost), max(1, SORTED_AT_ONCE // units)
     return concatenated(
         [
             rank_differences(cost[other : other + at_once] - cost[first], rounding)
@@ -540,7 +519,7 @@ def _correct_holm(p_values: Float64) -> Float64:
 # --- ties -------------------------------------------------------------------------------------------------------------
 
 
-def rounding_of(cost: Float64) -> float:
+def _rounding_of(cost: Float64) -> float:
     """Compute the rounding error up to which values, or their differences, count as equal."""
     return VALUE_ROUNDING * float(np.abs(cost).max())
 

@@ -69,7 +69,7 @@ class Stability:
     """The bootstrap over units of a ranking of T teams.
 
     samples    how many were drawn; 0 if none could be, then ``reason`` says why and the numbers are NaN
-    reason     "no-units", "one-unit" or "not-resampled", or None
+    reason     "no-units", "one-unit", "not-resampled" or "ranked-by-tests", or None
     low, high  rank interval, float64 (T,): the narrowest one with at most 2.5% of the samples below it and at most
                2.5% above, among the samples in which the team is ranked; NaN if there are none. Both ends are
                positions that the team has in some sample.
