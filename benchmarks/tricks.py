@@ -24,7 +24,6 @@ from evaluation.board.sensitivity import neighbour_distances
 from evaluation.challenge import Challenge
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases
-from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.read import rules_of_references
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import summarise
@@ -457,7 +456,6 @@ def by_iou(challenge: Challenge) -> Challenge:
 
 def count_predictions(challenge: Challenge, field: Field, predictions: Predictions) -> list[CaseResult]:
     """Match and measure one submission under all rules of a challenge that has the cases of the field."""
-    challenge = with_sizes_of(challenge, [reference.instances.areas_px() for reference in field.references])
     sides = zip(field.cases, field.references, predictions, strict=True)
     return measure_cases(challenge, [match_case(challenge, *of_case) for of_case in sides])
 

@@ -1,8 +1,7 @@
-"""Regions of masks, planes as runs, changed outlines and shapes, against scipy and scikit-image."""
+"""Regions of masks, planes as runs and changed outlines, against scipy and scikit-image."""
 
 from __future__ import annotations
 
-import csv
 import io
 from itertools import pairwise
 from pathlib import Path
@@ -17,22 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import ndimage
-from skimage.measure import regionprops
 from test_runs import planes
 
-from evaluation.challenge import Challenge, LimitRules, format_rules
+from evaluation.challenge import LimitRules, format_rules
 from evaluation.files.decoding.label_array import label_components
 from evaluation.files.formats.format import Request
 from evaluation.files.formats.label_image import read_label_image
 from evaluation.findings.errors import InputFault
-from evaluation.scoring.from_arrays import score_instances
-from evaluation.scoring.shapes import SHAPES, measure_shapes
 from evaluation.scoring.street import score_submission
-from nuclei_metrics.instances.runs import instances_from_label_image, instances_from_labels
+from nuclei_metrics.instances.runs import instances_from_label_image
 from nuclei_metrics.model import Case, ClassTable
 from nuclei_metrics.model import arrays as model_arrays
 from nuclei_metrics.model.annotations import count_regions, present_labels, runs_of, runs_of_bands, split_labels
-from nuclei_metrics.model.instances import join_instances
 
 # --- binary and semantic masks become nuclei by connected components --------------------------------------------------
 
@@ -153,51 +148,3 @@ def test_labels_that_are_left_out_become_background(plane):
     is_left_out = np.isin(plane, [1, 9])
     np.testing.assert_array_equal(kept, np.where(is_left_out, 0, plane))
     np.testing.assert_array_equal(left_out, np.where(is_left_out, plane, 0))
-
-
-# --- shapes of nuclei, in objects.csv by option -----------------------------------------------------------------------
-
-
-def blobs(seed: int, nuclei: int = 200, shape: tuple[int, int] = (200, 300)) -> np.ndarray:
-    """Ellipses, some cut by others, some of one pixel or one line."""
-    rng = np.random.default_rng(seed)
-    labels = np.zeros(shape, np.int32)
-    rows, columns = np.ogrid[: shape[0], : shape[1]]
-    for label in range(1, nuclei + 1):
-        y, x = rng.uniform(0, shape[0]), rng.uniform(0, shape[1])
-        a, b = rng.uniform(0.5, 9, 2)
-        labels[((rows - y) / a) ** 2 + ((columns - x) / b) ** 2 <= 1] = label
-    return np.unique(labels, return_inverse=True)[1].reshape(shape).astype(np.int32)
-
-
-def of_one_class(labels: np.ndarray):
-    return instances_from_labels(labels, np.ones(labels.max(), np.int16))
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_shapes_are_those_of_each_nucleus_alone_also_of_nuclei_that_overlap():
-    sides = [blobs(seed) for seed in (0, 1)]
-    instances = [of_one_class(labels) for labels in sides]
-    found = measure_shapes(join_instances(instances, instances[0].shape_yx))
-    expected = [region for labels in sides for region in regionprops(labels)]
-    assert len(expected) == sum(labels.max() for labels in sides) > 200
-    for name in SHAPES:
-        np.testing.assert_allclose(found[name], [region[name] for region in expected], rtol=1e-9)
-
-
-@pytest.mark.parametrize("asked", [True, False])
-def test_objects_csv_has_shapes_if_they_are_asked_for_and_the_same_hash(asked):
-    labels = np.zeros((30, 40), np.int32)
-    labels[2:10, 2:10], labels[15:18, 2:30] = 1, 2
-    shifted = np.where(labels == 1, 1, 0) + np.where(np.roll(labels, 15, 1) == 1, 2, 0)
-    cases = {"c": (of_one_class(labels), of_one_class(shifted.astype(np.int32)))}
-    plain = Challenge.from_preset("dsb2018", name="a")
-    rules = plain.metrics.model_dump() | {"shapes": asked}
-    challenge = plain.model_copy(update={"metrics": type(plain.metrics)(**rules)})
-    assert challenge.hash == plain.hash
-    rows = list(csv.DictReader(io.StringIO(score_instances(challenge, cases, groups={"c": "g"}).objects)))
-    ends = [(row["outcome"], row.get("reference_solidity"), row.get("prediction_eccentricity")) for row in rows]
-    if asked:
-        assert ends[:3] == [("matched", "1.0", "0.0"), ("missed", "1.0", ""), ("spurious", "", "0.0")]
-    else:
-        assert ends[:3] == [(outcome, None, None) for outcome in ("matched", "missed", "spurious")]

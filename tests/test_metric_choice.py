@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import Any
 
@@ -13,15 +12,12 @@ from pictures import score_all
 from pycoco import OF_PYCOCOTOOLS, coco_evaluation, coded, made_images
 from test_published_faults import challenge, squares
 
-from evaluation import score_instances, score_submission
-from evaluation.board.board import score_and_rank
-from evaluation.board.document import leaderboard_document
+from evaluation import score_instances
 from evaluation.challenge import Challenge
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.scoring.score import check_columns
 from nuclei_metrics.metrics import Metric, metrics_of
 from nuclei_metrics.metrics.metric import Variant
-from nuclei_metrics.metrics.segmentation import quantile_sizes
 from nuclei_metrics.model import MetricChoice, Scores, Units
 
 # --- single metrics of a family ---------------------------------------------------------------------------------------
@@ -145,18 +141,6 @@ def test_a_grouping_without_groups_and_a_group_without_classes_are_refused(group
 # --- sizes of nuclei --------------------------------------------------------------------------------------------------
 
 
-TOML = """
-format_version = 1
-name = "sizes"
-preset = "recommended"
-classes = [{ name = "nucleus", aliases = [""] }]
-reference = { format = "label_image", files = "reference/{case}.npy" }
-submission = { format = "label_image", files = "{case}.npy", missing_case = "worst" }
-metrics = { families = ["detection", "sizes", "covered"], size_quantiles = ["low", "mid", "high"] }
-
-[ranking]
-columns = [{ path = "sizes.mid.recall.group_mean", direction = "descending" }]
-"""
 SIZES = {"small": (0, 40), "medium": (40, 70), "large": (70, 1e10)}
 THRESHOLDS = (0.3, 0.5, 0.75)
 
@@ -219,103 +203,3 @@ def tiny():
     prediction = reference[:1].copy()
     prediction[0, 4, 4:8] = 0
     return reference, np.array([1, 2]), prediction, np.array([1]), np.array([0.5], np.float64)
-
-
-def with_quantiles(challenge, names=("small", "medium", "large")):
-    """The same challenge, its sizes by rule."""
-    metrics = {**challenge.metrics.model_dump(), "sizes_px": {}, "size_quantiles": names}
-    return Challenge.build({**challenge.model_dump(), "metrics": metrics})
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_sizes_by_quantiles_are_numpys_and_change_with_no_submission(seed):
-    """As with the limits that numpy's inverted CDF gives, whatever is predicted; and pycocotools knows those."""
-    images = made_images(seed)
-    areas = np.concatenate([reference.sum(axis=(1, 2)) for reference, *_ in images])
-    low, high = map(int, np.quantile(areas, [1 / 3, 2 / 3], method="inverted_cdf"))
-    sides, challenge = sides_of(images)
-    by_rule = score_instances(with_quantiles(challenge), sides)
-    limits = {"small": (0, low), "medium": (low + 1, high), "large": (high + 1, 1e12)}
-    assert by_rule.details["challenge"]["rules"]["metrics"]["sizes_px"] == {k: list(v) for k, v in limits.items()}
-    fixed = challenge.metrics.model_copy(update={"sizes_px": limits})
-    given = score_instances(challenge.model_copy(update={"metrics": fixed}), sides)
-    assert by_rule.metrics["sizes"] == given.metrics["sizes"]
-    assert set(by_rule.metrics["sizes"]["small"]) == {"recall", "iou", "coco_map_iou30_50_75"}
-    nothing = score_instances(with_quantiles(challenge), {name: (of[0], None) for name, of in sides.items()})
-    assert nothing.details["challenge"]["rules"] == by_rule.details["challenge"]["rules"]
-    of_rules = with_quantiles(challenge).model_copy(update={"cases": by_rule.challenge.cases}).hash
-    assert nothing.metrics["challenge"]["hash"] == by_rule.metrics["challenge"]["hash"] == of_rules
-    assert str(low) not in str(by_rule.metrics["challenge"])  # areas of the hidden reference: details.json alone
-
-
-@pytest.mark.parametrize("areas, expected", [
-    ([5, 7, 7, 7, 30], [(0, 7), (8, 7), (8, 1e12)]),  # ties are of one size, so medium has no nucleus
-    ([4, 4, 4], [(0, 4), (5, 4), (5, 1e12)]),
-    ([8], [(0, 8), (9, 8), (9, 1e12)]),
-    ([], [(0, 0), (1, 0), (1, 1e12)]),
-    ([1, 2, 3, 4, 5, 6], [(0, 2), (3, 4), (5, 1e12)]),
-    ([10, 20, 30, 40], [(0, 20), (21, 30), (31, 1e12)]),
-])  # fmt: skip
-def test_quantiles_of_few_and_equal_areas(areas, expected):
-    found = quantile_sizes(np.array(areas, np.int64), ["small", "medium", "large"])
-    assert list(found.items()) == list(zip(["small", "medium", "large"], expected, strict=True))
-    counts = [sum(low <= area <= high for area in areas) for low, high in found.values()]
-    assert sum(counts) == len(areas)  # every nucleus is of exactly one size
-
-
-def test_a_size_that_no_nucleus_has_is_undefined():
-    sides, challenge = sides_of([tiny()])
-    found = score_instances(with_quantiles(challenge, ("a", "b", "c")), sides)  # of two nuclei: 15 and 40 px
-    assert [found.value(f"sizes.{name}.recall.pooled") for name in "abc"] == [0.0, 1.0, None]
-    assert found.metrics["undefined"]["sizes"]["c"]["recall"]["pooled"] == "no-reference"
-
-
-def test_quantiles_are_read_from_all_references_also_of_cases_that_are_not_submitted(tmp_path):
-    """Through files and through the leaderboard; the reference is read once for all teams."""
-    rng = np.random.default_rng(5)
-    (tmp_path / "reference").mkdir()
-    for team in ("all", "one"):
-        (tmp_path / "teams" / team).mkdir(parents=True)
-    areas, rows = [], ["case,group,height,width"]
-    for name in ("a", "b", "c"):
-        labels = np.zeros((60, 60), np.int32)
-        for index in range(9):
-            height, width = rng.integers(1, 18, 2)
-            y, x = 20 * (index // 3), 20 * (index % 3)
-            labels[y : y + height, x : x + width] = index + 1
-            areas.append(int(height * width))
-        np.save(tmp_path / "reference" / f"{name}.npy", labels)
-        for team in ("all", "one"):
-            if team == "all" or name == "a":
-                np.save(tmp_path / "teams" / team / f"{name}.npy", labels)
-        rows.append(f"{name},{name},60,60")
-    (tmp_path / "cases.csv").write_text("\n".join(rows) + "\n")
-    (tmp_path / "challenge.toml").write_text(TOML)
-    limits = [int(of) for of in np.quantile(areas, [1 / 3, 2 / 3], method="inverted_cdf")]
-    assert len(set(limits)) == 2
-    document = rank_teams(tmp_path)
-    for team in ("all", "one"):
-        details = json.loads((tmp_path / "out" / "results" / team / "details.json").read_text())
-        sizes = details["challenge"]["rules"]["metrics"]["sizes_px"]
-        assert sizes == {"low": [0, limits[0]], "mid": [limits[0] + 1, limits[1]], "high": [limits[1] + 1, 1e12]}
-        public = (tmp_path / "out" / "results" / team / "metrics.json").read_text()
-        assert "sizes_px" not in public
-    assert [team["position"] for team in document["teams"]] == [1, 2]
-    found = score_submission(tmp_path, tmp_path / "teams" / "one")
-    assert found.details["challenge"]["rules"]["metrics"]["sizes_px"] == sizes
-
-
-def rank_teams(folder):
-    board = score_and_rank(folder, folder / "teams", folder / "out")
-    return json.loads(json.dumps(leaderboard_document(board)))
-
-
-@pytest.mark.parametrize("metrics", [
-    {"size_quantiles": ["small", "large"]},
-    {"families": ["sizes"], "size_quantiles": ["small", "large"], "sizes_px": {"small": [0, 4]}},
-    {"families": ["sizes"], "size_quantiles": ["small", "small"]},
-    {"families": ["sizes"], "size_quantiles": ["small"]},
-])  # fmt: skip
-def test_quantiles_without_sense_are_refused(metrics):
-    with pytest.raises(ChallengeBroken, match="size_quantiles"):
-        Challenge.from_preset("monusac2020", name="sizes", metrics={"boundary": "closed", **metrics}, ranking=None)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,12 +38,11 @@ from evaluation.findings.errors import (
     faults_as,
     redact_findings,
 )
-from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import reference_files
 from evaluation.scoring.receive import memory_needs, rejection
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_then
-from evaluation.scoring.workers import Progress, Run, run_many, run_work
+from evaluation.scoring.workers import Progress, Run, run_many
 
 OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "reference")}
 SUFFIXES = (".zip", ".csv")
@@ -187,8 +185,6 @@ def score_teams(
     folder_of_teams = find_teams(submissions, output=output)
     teams = folder_of_teams.teams
     of_challenge = challenge_key(challenge_folder, challenge) + kept.key
-    challenge = with_sizes(challenge, challenge_folder, partial(run_work, workers=workers))
-
     results: dict[str, TeamScores | store.Unranked] = {}
 
     def advance() -> None:

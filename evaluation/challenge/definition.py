@@ -60,7 +60,6 @@ NO_SCORE: Mapping[str, Any] = {  # what changes no score; and the ranking
     "audit": True,
     "publish": True,
     "submission": {"case_names"},
-    "metrics": {"shapes"},
     "classes": {"__all__": {"colour"}},
 }
 
@@ -244,7 +243,7 @@ class Challenge(Rules):
                     grouping: {group: tuple(ids[name.casefold()] for name in names) for group, names in groups.items()}
                     for grouping, groups in rules.class_groups.items()
                 },
-                "sizes_px": rules.sizes_px or dict.fromkeys(rules.size_quantiles, (0.0, 0.0)),
+                "sizes_px": rules.sizes_px,
                 "class_present": self.aggregation.class_present,
                 "guessed": sum(not of_class.only_predicted for of_class in self.classes),
             }
@@ -296,10 +295,7 @@ class Challenge(Rules):
         names. Also excludes keys with their default value, so that a new key does not change old hashes; a default must
         never change.
         """
-        left_out = {**NO_SCORE, "ranking": True}
-        if self.metrics.size_quantiles:  # the rule; sizes_px is what follows from it for the reference
-            left_out["metrics"] = {*NO_SCORE["metrics"], "sizes_px"}
-        return hash_of(self.model_dump(mode="json", exclude_defaults=True, exclude=left_out))
+        return hash_of(self.model_dump(mode="json", exclude_defaults=True, exclude={**NO_SCORE, "ranking": True}))
 
     @property
     def ranking_hash(self) -> str:

@@ -238,13 +238,10 @@ class MetricRules(Rules):
     false_positives, per   points of the FROC curve, for the family curves: false positives per "image" or "mm2"
     class_probabilities    predictions contain the probability of each class: adds AUROC to the family classification
     sizes_px         for the family sizes: by name, the smallest and largest area of its nuclei, px, inclusive
-    size_quantiles   instead: names, the smallest first; the reference nuclei of all cases are divided by area into
-                     sizes with equal numbers of nuclei (``quantile_sizes``), whatever the submission
     class_groups     groupings of classes: by their name, groups and the classes in each
     coverage         share of the reference nuclei in the family covered, rounded up to whole nuclei
     distance_cap_px, distance_cap_um   cost of a false negative or false positive in the distances of the families
                                        covered and overall, and the maximum for a pair, for the measures in this unit
-    shapes           objects.csv also has the eccentricity and the solidity of every nucleus; changes no score
     """
 
     families: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -257,12 +254,10 @@ class MetricRules(Rules):
     per: Literal["image", "mm2"] = "image"
     class_probabilities: bool = False
     sizes_px: Annotated[dict[Name, tuple[Area, Area]], Field(max_length=20)] = Field(default_factory=dict)
-    size_quantiles: Annotated[tuple[Name, ...], Field(max_length=20)] = ()
     class_groups: dict[Name, Grouping] = Field(default_factory=dict)
     coverage: Annotated[float, Field(gt=0, le=1), SIX_DECIMALS] | None = None
     distance_cap_px: Annotated[float, Field(gt=0, le=1e6)] | None = None
     distance_cap_um: Annotated[float, Field(gt=0, le=1e6)] | None = None
-    shapes: bool = False
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
@@ -295,14 +290,9 @@ class MetricRules(Rules):
         if self.iou_thresholds and not {"thresholds", "curves", "sizes"} & set(families):
             got = "given without the family 'thresholds', 'curves' or 'sizes'"
             raise contradiction("iou_thresholds", got, "no such key")
-        if bool(self.sizes_px or self.size_quantiles) != ("sizes" in families):
-            key = "size_quantiles" if self.size_quantiles else "sizes_px"
+        if bool(self.sizes_px) != ("sizes" in families):
             got = "missing for the family 'sizes'" if "sizes" in families else "given without the family 'sizes'"
-            raise contradiction(key, got, "such as { small = [0, 1024] } with that family, and only with it")
-        if self.sizes_px and self.size_quantiles:
-            raise contradiction("size_quantiles", "given together with sizes_px", "one of the two")
-        if len(set(self.size_quantiles)) < len(self.size_quantiles) or len(self.size_quantiles) == 1:
-            raise invalid("size_quantiles", listed(self.size_quantiles), "at least two names, each once")
+            raise contradiction("sizes_px", got, "such as { small = [0, 1024] } with that family, and only with it")
         if any(low > high for low, high in self.sizes_px.values()):
             raise invalid("sizes_px", "a range that ends before it begins", "the smallest area first")
         if "sizes" in families and "iou" not in self.measures:

@@ -23,7 +23,6 @@ from evaluation.scoring.match import (
     share_of_only_nucleus,
 )
 from evaluation.scoring.measure import measure_cases
-from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import Result, check_columns, summarise
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.instances.runs import empty_region, instances_from_labels
@@ -89,7 +88,6 @@ def score_instances(
     except RuleFault as error:
         raise ValueError(str(error)) from None
     check_columns(complete)
-    complete = with_sizes_of(complete, [reference.areas_px() for reference, _ in sides.values()])
     references = {
         name: PreparedReference(reference, (regions or {}).get(name, empty_region()))
         for name, (reference, _) in sides.items()

@@ -18,7 +18,6 @@ from evaluation.challenge.matching_rules import MatchingRule
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.scoring.match import MatchedCase, match_any_class, own_twins
-from evaluation.scoring.shapes import measure_shapes
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.matching.nearest import nearest_candidates
 from nuclei_metrics.measure import INSTANCES_AT_ONCE, MatchedImage, MeasuredImage, measure_images
@@ -32,8 +31,6 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
 
     Raises InputFault where too many distant objects would be compared.
     """
-    if challenge.metrics.size_quantiles and not challenge.metrics.sizes_px:
-        raise ValueError("sizes of the reference are missing: call with_sizes")
     points = challenge.reference.are_points or challenge.submission.are_points
     images = [_matched_image(challenge, case) for case in matched]
     border = challenge.metrics.boundary
@@ -101,7 +98,6 @@ def _list_ignored(challenge: Challenge, nuclei: Instances) -> ObjectList:
         nuclei.source_id,
         nuclei.class_id,
         nuclei.areas_px(),
-        shapes=measure_shapes(nuclei) if challenge.metrics.shapes else {},
         centroid_yx=nuclei.centroids_yx(),
         nearest=np.full(number, -1),
         nearest_iou=unknown,
@@ -146,7 +142,6 @@ def _list_together(challenge: Challenge, matched: Sequence[MatchedCase]) -> Iter
                     own[side].source_id,
                     own[side].class_id,
                     areas[side],
-                    shapes=measure_shapes(own[side]) if challenge.metrics.shapes else {},
                     centroid_yx=cases.centroids_yx[side][part],
                     nearest=np.where(nearest < 0, -1, nearest - first_other),
                     nearest_iou=near[side].iou[part],

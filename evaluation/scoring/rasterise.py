@@ -23,7 +23,6 @@ from evaluation.scoring.receive import memory_needs
 from evaluation.scoring.workers import Progress, Run, Work, run_work
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.matching.table import find_twins
-from nuclei_metrics.metrics.segmentation import quantile_sizes
 from nuclei_metrics.model import Case, Instances, Int64, RasterisationReport
 from nuclei_metrics.model.arrays import distinct, expand
 
@@ -100,36 +99,6 @@ def _annotated_twice(case: Case, reference: Instances) -> list[Finding]:
     pairs = [f"{quote(str(one))} and {quote(str(other))}" for one, other in named[:EXAMPLES_SHOWN]]
     where = f"reference of case {quote(case.name)}"
     return [fault("annotated-twice", where, pairs=len(first), named="; ".join(pairs))]
-
-
-def with_sizes(challenge: Challenge, folder: ReferenceFolder, run: Run = run_work) -> Challenge:
-    """Add the sizes of nuclei for ``size_quantiles`` to a challenge, unless it has them.
-
-    They come from the whole reference, whatever the submission, missing cases or selected cases.
-    Raises ChallengeBroken.
-    """
-    rules = challenge.metrics
-    if not rules.size_quantiles or rules.sizes_px:
-        return challenge
-    return with_sizes_of(challenge, of_every_case(_areas_of_case, challenge, folder, run=run))
-
-
-def with_sizes_of(challenge: Challenge, areas_px: Sequence[Int64]) -> Challenge:
-    """The challenge with the sizes of nuclei, from the areas of the reference nuclei of each case."""
-    names = challenge.metrics.size_quantiles
-    if not names or challenge.metrics.sizes_px:
-        return challenge
-    sizes = quantile_sizes(np.concatenate([np.empty(0, np.int64), *areas_px]), names)
-    return challenge.model_copy(update={"metrics": challenge.metrics.model_copy(update={"sizes_px": sizes})})
-
-
-def _areas_of_case(
-    challenge: Challenge, folder: ReferenceFolder, case: Case, content: Annotations | None
-) -> Int64 | tuple[Finding, ...]:
-    try:
-        return read_reference(challenge, folder, case, content).instances.areas_px()
-    except InputFault as fault:
-        return fault.findings
 
 
 # --- the rasterised reference as files --------------------------------------------------------------------------------

@@ -39,7 +39,6 @@ from evaluation.scoring.match import (
     suspicious_content,
 )
 from evaluation.scoring.measure import measure_cases
-from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import (
     SLOW_FILES,
     BegunFile,
@@ -348,7 +347,6 @@ def sort_cases(
         _check_references(challenge, folder, received)
         findings = _find_all(challenge, received, progress, run)
         raise receive.rejection(challenge, findings, received.inputs)
-    challenge = with_sizes(challenge, folder, run)
     with faults_as(ChallengeBroken):
         shared = read_shared_reference(challenge, folder)
     inputs = [

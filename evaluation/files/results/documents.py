@@ -754,15 +754,13 @@ def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measu
     """The object table as CSV, in parts: the header, then the rows of each case.
 
     One row per matched pair, false negative, false positive and ignored nucleus, in this order under every matching
-    rule. After ``measures`` and shapes, the last columns explain why a nucleus is not matched (docs/results.md). Cells
+    rule. After ``measures``, the last columns explain why a nucleus is not matched (docs/results.md). Cells
     without a value are empty: points have no area, and nuclei without pixels have no IoU, Dice and Hausdorff distance.
     Ids come from untrusted files: ``cell_texts``.
     """
-    shapes = list(dict.fromkeys(name for result in results for name in result.reference.shapes))
-    of_sides = [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
-    header = ",".join((*OBJECT_COLUMNS, *measures, *of_sides, *NEAREST_COLUMNS))
+    header = ",".join((*OBJECT_COLUMNS, *measures, *NEAREST_COLUMNS))
     names = np.array(["", *class_names], object)
-    rows = [text for together in _alike(results) for text in _object_rows(together, names, measures, shapes)]
+    rows = [text for together in _alike(results) for text in _object_rows(together, names, measures)]
     return [f"{header}\n", *rows]
 
 
@@ -784,7 +782,7 @@ def _alike(results: Sequence[CaseResult]) -> Iterator[list[CaseResult]]:
 def _columns_known(result: CaseResult) -> tuple[object, ...]:
     """Return the names of the columns that have values in a case, and which sides have areas."""
     sides = result.reference, result.prediction
-    of_sides = [(list(side.shapes), list(side.kinds), bool(side.area_px.any())) for side in sides]
+    of_sides = [(list(side.kinds), bool(side.area_px.any())) for side in sides]
     of_rules = [(rule, list(result.counts[rule].measures), result.counts[rule].outlines) for rule in result.matches]
     return of_sides, of_rules, result.case.name if result.ignored else ""  # alone: ``_join_results`` leaves them out
 
@@ -819,16 +817,11 @@ def _join_lists(lists: Sequence[ObjectList], first_other: Int64) -> ObjectList:
         for name in ("source_id", "class_id", "area_px", "centroid_yx", "nearest_iou", "nearest_px")
     }
     nearest = [np.where(one.nearest < 0, -1, one.nearest + at) for one, at in zip(lists, first_other, strict=True)]
-    shapes, kinds = (
-        {name: np.concatenate([getattr(one, table)[name] for one in lists]) for name in getattr(lists[0], table)}
-        for table in ("shapes", "kinds")
-    )
-    return ObjectList(**columns, nearest=np.concatenate(nearest), shapes=shapes, kinds=kinds)
+    kinds = {rule: np.concatenate([one.kinds[rule] for one in lists]) for rule in lists[0].kinds}
+    return ObjectList(**columns, nearest=np.concatenate(nearest), kinds=kinds)
 
 
-def _object_rows(
-    results: Sequence[CaseResult], names: npt.NDArray[Any], measures: Sequence[str], shapes: Sequence[str]
-) -> list[str]:
+def _object_rows(results: Sequence[CaseResult], names: npt.NDArray[Any], measures: Sequence[str]) -> list[str]:
     """Return the rows of each case in objects.csv; the cases have the same columns."""
     joined, case = (results[0], None) if len(results) == 1 else _join_results(results)
     texts = [_side_texts(side, names) for side in (joined.reference, joined.prediction)]
@@ -837,7 +830,7 @@ def _object_rows(
     places: list[Int64] = []
     for number, rule in enumerate(joined.matches):
         starts = np.array([",".join((*of_case, cell_text(rule))) for of_case in labels], object)
-        for outcome, columns, rows in _object_columns(joined, rule, texts, names, measures, shapes):
+        for outcome, columns, rows in _object_columns(joined, rule, texts, names, measures):
             side = 1 if rows[0] is None else 0
             of_case = None if case is None else case[side][rows[side]]
             first = repeat(f"{starts[0]},{OUTCOMES[outcome]}") if of_case is None else (
@@ -870,12 +863,7 @@ def _side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
 
 
 def _object_columns(
-    result: CaseResult,
-    rule: str,
-    texts: Sequence[Texts],
-    names: npt.NDArray[Any],
-    measures: Sequence[str],
-    shapes: Sequence[str],
+    result: CaseResult, rule: str, texts: Sequence[Texts], names: npt.NDArray[Any], measures: Sequence[str]
 ) -> Iterator[tuple[int, list[Cells], Sequence[Indices | None]]]:
     """Yield an outcome, its columns for some rows at a time, and the nuclei of both sides in these rows, if any.
 
@@ -896,13 +884,12 @@ def _object_columns(
     for outcome, sides, indices, number in outcomes:
         for rows in blocks(number, OBJECTS_AT_ONCE):
             chosen = [None if index is None else index[rows] for index in indices]
-            cells, of_shapes = list[Cells](), list[Cells]()
+            cells: list[Cells] = []
             for (side, of_side), index in zip(sides, chosen, strict=True):
                 cells += _side_columns(of_side, side, index, counts)
-                of_shapes += _shape_columns(side, index, shapes)
             values = len(measures) * BLANK if outcome else _measure_columns(counts, rows, measures)
             reasons = _nearest_columns(sides, chosen, rule, matches if outcome < 3 else matches.part(slice(0), 0, 0))
-            yield outcome, [*cells, *values, *of_shapes, *reasons], chosen
+            yield outcome, [*cells, *values, *reasons], chosen
 
 
 def _nearest_columns(
@@ -958,16 +945,6 @@ def _measure_columns(counts: MatchCounts, pairs: slice, measures: Sequence[str])
     known = [counts.measures[name][pairs] for name in measures if name in counts.measures]
     texts = iter(number_texts(rounded_list(np.concatenate([np.empty(0), *known]))))
     return [list(islice(texts, number)) if name in counts.measures else repeat("") for name in measures]
-
-
-def _shape_columns(side: ObjectList, index: Indices | None, shapes: Sequence[str]) -> list[Cells]:
-    """The shapes of the chosen instances of a side; empty for None, and without pixels."""
-    if index is None:
-        return len(shapes) * BLANK
-    columns: list[Cells] = []
-    for values in (side.shapes[name][index] for name in shapes if name in side.shapes):
-        columns.append(_texts_of_known(values))
-    return columns
 
 
 def number_texts(values: Sequence[float]) -> list[str]:

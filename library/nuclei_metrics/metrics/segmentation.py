@@ -184,22 +184,6 @@ PANOPTIC = tuple(
 # ``size_nuclei`` int64 (U, S, C): reference nuclei of each size and class; no matching rule changes it.
 
 Range = tuple[float, float]
-LARGEST_AREA_PX = 1e12  # px
-
-
-def quantile_sizes(areas_px: Int64, names: Sequence[str]) -> dict[str, Range]:
-    """Sizes with as many nuclei each, from the areas of all reference nuclei, int64 (N,); the smallest first.
-
-    Of K sizes the k-th ends at the smallest area that at least k / K of the nuclei do not exceed (the quantile that is
-    an area itself, R's type 1), the last at 1e12. Nuclei of equal area are of one size, so sizes may differ in number;
-    one may be empty, and its scores undefined, as of fewer nuclei than sizes.
-
-    >>> quantile_sizes(np.array([5, 9, 7, 7, 30]), ["small", "large"])
-    {'small': (0.0, 7.0), 'large': (8.0, 1000000000000.0)}
-    """
-    ordered, many = np.sort(areas_px), len(areas_px)
-    ends = [float(ordered[-(-many * k // len(names)) - 1]) if many else 0.0 for k in range(1, len(names))]
-    return dict(zip(names, zip([0.0, *(end + 1 for end in ends)], [*ends, LARGEST_AREA_PX], strict=True), strict=True))
 
 
 def count_sizes(cases: JoinedCases, sizes_px: Sequence[Range], *, classes: int) -> Int64:

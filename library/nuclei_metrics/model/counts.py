@@ -309,7 +309,6 @@ class Units:
 class ObjectList:
     """The instances of one side of a case, for the object table: ids in the file, classes, areas; (N,) each.
 
-    shapes   by name, float64 (N,); none if they were not asked for
     centroid_yx  float64 (N, 2), NaN: no pixels
     nearest  int64 (N,), the best candidate on the other side (``nearest_candidates``), -1: the other side is empty
     nearest_iou, nearest_px  float64 (N,), its IoU, and the distance of the centroids, NaN: not known
@@ -319,7 +318,6 @@ class ObjectList:
     source_id: npt.NDArray[Any]
     class_id: Int16
     area_px: Int64
-    shapes: Mapping[str, Float64] = field(default_factory=dict)
     centroid_yx: Float64 = field(default_factory=lambda: np.empty((0, 2)))
     nearest: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     nearest_iou: Float64 = field(default_factory=lambda: np.empty(0))
