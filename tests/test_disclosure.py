@@ -251,23 +251,6 @@ def test_every_preset_publishes_every_family_that_it_asks_for(preset, tmp_path):
     assert started.hash == Challenge.from_preset(preset, name=preset).hash
 
 
-def test_of_the_worst_patient_only_a_number_that_ranks_is_published():
-    column = {"path": "detection.recall.worst_group", "direction": "descending"}
-    for ranked in (False, True):
-        columns = [column] if ranked else []
-        challenge = Challenge.from_preset(
-            "recommended",
-            name="hidden",
-            aggregation={"worst": "group"},
-            ranking={"columns": [*columns, {**column, "path": "detection.f1.group_mean"}], "require": []},
-        )
-        result = score_instances(challenge, sides_of(ONE))
-        public = json.loads(result.texts(public=True)["metrics.json"])
-        assert [path for path in numbers_in(public) if "worst" in path] == [column["path"]][: len(columns)]
-        assert value_at(result.metrics, column["path"]) == 0
-        assert json.loads(result.texts(public=True)["details.json"])["metrics"] == result.metrics
-
-
 def test_published_scores_take_no_more_than_100_kB_and_those_that_rank_stay():
     names = [f"class {number}" for number in range(60)]
     column = {"path": "detection.per_class.class 7.f1.group_mean", "direction": "descending"}

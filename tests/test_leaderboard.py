@@ -438,8 +438,8 @@ def unmatched(source: Path, submission: Path, cases: str, name: str) -> None:
 
 @pytest.mark.parametrize("unit", ["case", "group"])
 def test_what_a_group_brings_is_made_of_its_own_scores_or_of_those_of_its_cases(unit, made, tmp_path):
-    """A mean over strata has the unit of the challenge; a worst group and a pooled number have groups."""
-    folder = changed_challenge(made, tmp_path, f'[aggregation]\nunit = "{unit}"\nworst = "group"\n')
+    """A mean over strata has the unit of the challenge; a pooled number has groups."""
+    folder = changed_challenge(made, tmp_path, f'[aggregation]\nunit = "{unit}"\n')
     header, *rows = (folder / "cases.csv").read_text().split()
     strata = [f"{row},{'lung' if ',P1,' in row or ',P2,' in row else 'kidney'}" for row in rows]
     (folder / "cases.csv").write_text("\n".join([f"{header},stratum", *strata, ""]))
@@ -457,12 +457,10 @@ def test_what_a_group_brings_is_made_of_its_own_scores_or_of_those_of_its_cases(
     for path, expected in {
         "detection.f1.case_mean": of_cases,
         "detection.f1.stratum_mean": of_cases if unit == "case" else of_groups,
-        "detection.f1.worst_group": of_groups,
         f"alternatives.{other}.detection.f1.pooled": [f1_of(groups[name], other) for name in names],
     }.items():
         (column,) = plan_columns(result.challenge, [path])
         assert values_of_groups(result.challenge, result.details, column).tolist() == pytest.approx(expected, abs=1e-9)
-    assert result.value("detection.f1.worst_group") == pytest.approx(min(of_groups), abs=1e-6)
 
 
 # --- from a table to a board ------------------------------------------------------------------------------------------

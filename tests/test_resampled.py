@@ -267,7 +267,7 @@ def test_without_the_pairs_nothing_is_said_of_columns_that_are_made_of_them(tmp_
         np.testing.assert_array_equal(before.samples[:, 0], after.samples[:, 0])
 
 
-def test_the_worst_patient_of_a_sample_is_not_known() -> None:
+def test_a_column_of_another_number_of_the_same_patients_is_not_drawn_again() -> None:
     rules = rules_of("detection.f1.group_mean")
     table = score_table(team_scores(rules), rules, groups_of(team_result("A").challenge))
     assert not_resampled(table, rules) == []

@@ -36,7 +36,8 @@ from evaluation.findings import (
 )
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
 from evaluation.scoring.score import better_by_name, worst_by_name
-from nuclei_metrics.model import OF_STRATA, WORST_GROUP, Bool, Float64, Gaps, Int64, MissingValues, ScoreTable
+from nuclei_metrics.model import Bool, Float64, Gaps, Int64, MissingValues, ScoreTable
+from nuclei_metrics.model.annotations import STRATUM_MEAN
 from nuclei_metrics.ranking.methods import Settled, needs_units, settle_gaps
 from nuclei_metrics.ranking.stability import sample_means, sample_weights
 
@@ -366,7 +367,7 @@ def _match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], whe
     index_of: dict[str, int] = {}
     for index, column in enumerate(columns):
         metric, _, ending = column.path.rpartition(".")
-        if ending in ("pooled", *OF_STRATA, WORST_GROUP):
+        if ending in ("pooled", STRATUM_MEAN):
             expected = "a column that is a mean over cases or patients; nothing can be pooled from scores"
             raise refused("invalid-rule", f"column {quote(column.path, 120)}", got=quote(ending), expected=expected)
         if ending in MEANS_OVER_UNITS:

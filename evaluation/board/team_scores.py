@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,11 +23,11 @@ from evaluation.files.decoding.csv import numbers_of
 from evaluation.files.results.documents import LARGEST_SCORE
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.scoring.score import UNIT_OF_MEAN, Result, aggregations_of, penalised
+from evaluation.scoring.score import UNIT_OF_MEAN, Result, penalised
 from nuclei_metrics.aggregation import penalise, unite
 from nuclei_metrics.aggregation.units import Column, Samples, group_units, measure_sums, score_samples
 from nuclei_metrics.metrics import Metric, metrics_of
-from nuclei_metrics.model import OF_STRATA, UNDEFINED_REASONS, Case, Float64, Int16, Int64, Scores, ScoreTable, Units
+from nuclei_metrics.model import UNDEFINED_REASONS, Case, Float64, Int16, Int64, Scores, ScoreTable, Units
 from nuclei_metrics.model.annotations import STRATUM_MEAN, AggregationUnit
 from nuclei_metrics.model.counts import CaseTable, PairSamples, PredictionSamples, Unions
 from nuclei_metrics.ranking.methods import needs_units
@@ -123,10 +122,9 @@ class PlannedColumn:
     rule: str
     aggregation: str
 
-    def is_by_case(self, challenge: Challenge) -> bool:
-        """Return whether the column is a mean over cases, not over groups."""
-        of_cases = self.aggregation in OF_STRATA and challenge.aggregation.unit == "case"
-        return of_cases or self.aggregation == "case_mean"
+    def unit_of_mean(self, challenge: Challenge) -> AggregationUnit:
+        """Return the unit of the mean of the column, or "pooled"."""
+        return challenge.aggregation.unit if self.aggregation == STRATUM_MEAN else UNIT_OF_MEAN[self.aggregation]
 
 
 def plan_columns(challenge: Challenge, paths: Iterable[str]) -> list[PlannedColumn]:
@@ -134,12 +132,6 @@ def plan_columns(challenge: Challenge, paths: Iterable[str]) -> list[PlannedColu
     known = _metrics_by_path(challenge)
     parts = [(path, *path.rpartition(".")[::2]) for path in paths]
     return [PlannedColumn(path, *known[of_metric], aggregation) for path, of_metric, aggregation in parts]
-
-
-def every_column(challenge: Challenge) -> list[PlannedColumn]:
-    """Plan all numbers that a result of a challenge has."""
-    pairs = product(_metrics_by_path(challenge).items(), aggregations_of(challenge))
-    return [PlannedColumn(f"{path}.{name}", metric, rule, name) for (path, (metric, rule)), name in pairs]
 
 
 def _metrics_by_path(challenge: Challenge) -> dict[str, tuple[Metric, str]]:
@@ -200,7 +192,7 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
     The contribution is the column of a data set with only this group; missing cases are penalised. For ``group_mean``
     the mean of the contributions is the number in metrics.json; for ``case_mean`` a group has the mean over its cases.
     """
-    if not column.is_by_case(challenge):
+    if column.unit_of_mean(challenge) != "case":
         return values_of_units(challenge, details, column, "group")
     value = values_of_units(challenge, details, column, "case")
     cases = ordered_cases(challenge)
@@ -284,11 +276,11 @@ def columns_in_samples(
     in_samples = np.full((len(weights), len(columns)), np.nan)
     for rule in dict.fromkeys(column.rule for column in columns):
         of_rule = [k for k, column in enumerate(columns) if column.rule == rule]
-        units = {k: _averaged_unit(challenge, columns[k]) for k in of_rule}
+        units = {k: columns[k].unit_of_mean(challenge) for k in of_rule}
         table = tables(rule) if "pooled" in units.values() else _bare_table(ordered_cases(challenge))
         if table is None:
             continue
-        known = [k for k in of_rule if units[k] and (units[k] != "pooled" or _is_known(columns[k], table, challenge))]
+        known = [k for k in of_rule if units[k] != "pooled" or _is_known(columns[k], table, challenge)]
         if known:
             planned = {k: (columns[k], units[k]) for k in known}
             in_samples[:, known] = _score_known(challenge, planned, values, table, weights)
@@ -297,7 +289,7 @@ def columns_in_samples(
 
 def _score_known(
     challenge: Challenge,
-    columns: Mapping[int, tuple[PlannedColumn, AggregationUnit | None]],
+    columns: Mapping[int, tuple[PlannedColumn, AggregationUnit]],
     values: ValuesOfUnits,
     table: CaseTable,
     weights: Int16 | Int64,
@@ -309,10 +301,8 @@ def _score_known(
     )
     of_case, of_group = np.full((len(groups), len(columns)), np.nan), np.full((weights.shape[1], len(columns)), np.nan)
     for index, (column, unit) in enumerate(columns.values()):
-        if unit == "case":
-            of_case[:, index] = values(column, unit)
-        elif unit == "group":
-            of_group[:, index] = values(column, unit)
+        if unit != "pooled":
+            (of_case if unit == "case" else of_group)[:, index] = values(column, unit)
 
     def evaluate(units: Units) -> Float64:
         nothing = np.full(len(units), np.nan)
@@ -327,7 +317,6 @@ def _score_known(
     wanted = [
         Column(index, unit, of_strata=column.aggregation == STRATUM_MEAN)
         for index, (column, unit) in enumerate(columns.values())
-        if unit is not None
     ]
     size, of_groups = at_once(len(groups)), group_units(groups)
     parts = [
@@ -343,15 +332,6 @@ def _score_known(
         for begin in range(0, len(weights), size)
     ]
     return np.concatenate(parts)
-
-
-def _averaged_unit(challenge: Challenge, column: PlannedColumn) -> AggregationUnit | None:
-    """Return the unit of the mean of a column, or "pooled"; None for the worst of several means, which cannot be
-    resampled.
-    """
-    if column.aggregation == STRATUM_MEAN:
-        return challenge.aggregation.unit
-    return None if column.aggregation in OF_STRATA else UNIT_OF_MEAN.get(column.aggregation)
 
 
 def _is_known(column: PlannedColumn, table: CaseTable, challenge: Challenge) -> bool:

@@ -55,7 +55,7 @@ METRIC_NAMES: Mapping[str, str] = {
 # Families whose metrics have names of their own; of all others the family is named.
 FAMILIAR = ("classification", "segmentation", "panoptic", "counting", "curves", "thresholds")
 OF_DETECTION = ("f1", "precision", "recall")  # that classification has as well
-ALL_AGGREGATIONS = ("pooled", "group_mean", "case_mean", "stratum_mean", "worst_group", "worst_stratum")
+ALL_AGGREGATIONS = ("pooled", "group_mean", "case_mean", "stratum_mean")
 
 
 def metric_title(path: str) -> str:

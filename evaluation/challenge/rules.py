@@ -351,14 +351,12 @@ class AggregationRules(Rules):
     """How units become scores of the data set.
 
     class_present   sides in which a class must occur in a unit for its panoptic quality to count there: "either", or
-    the "reference" (then predictions of other classes cost nothing, as in PanNuke) worst           adds the worst
-    patient (group), or the worst stratum, of every metric to its means
+                    the "reference" (then predictions of other classes cost nothing, as in PanNuke)
     """
 
     unit: AggregationUnit
     undefined: UndefinedRule
     class_present: ClassPresence = "either"
-    worst: Literal["group", "stratum"] | None = None
 
 
 Margin = Annotated[float, Field(ge=0, lt=1e9)]

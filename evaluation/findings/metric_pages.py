@@ -17,7 +17,8 @@ from typing import Any
 
 from nuclei_metrics.metrics import METRIC_FAMILIES
 from nuclei_metrics.metrics.metric import Effect, Metric
-from nuclei_metrics.model import AGGREGATIONS, OF_STRATA, UNDEFINED_REASONS, WORST_GROUP
+from nuclei_metrics.model import AGGREGATIONS, UNDEFINED_REASONS
+from nuclei_metrics.model.annotations import STRATUM_MEAN
 from nuclei_metrics.papers import pages_of_word, plain_word, readings, readings_of
 
 DOCUMENT = "docs/metrics.md"
@@ -66,7 +67,7 @@ def page_of(name: str) -> str | None:
 def general_path(keys: Sequence[str]) -> tuple[str, ...]:
     """A path with placeholders for choices of the challenge, without matching rule and aggregation."""
     keys = list(keys[2:] if keys[0] == "alternatives" else keys)
-    if keys and keys[-1] in (*AGGREGATIONS, *OF_STRATA, WORST_GROUP):
+    if keys and keys[-1] in (*AGGREGATIONS, STRATUM_MEAN):
         keys.pop()
     for index, key in enumerate(keys[:-1]):
         if key in ("per_class", "grouped"):

@@ -36,7 +36,7 @@ from evaluation.folders.look import look
 from evaluation.folders.made_challenge import ClassNames, ClassPlan, holds_points, table_text, toml_value
 from evaluation.folders.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of, size_beside
 from evaluation.scoring.rasterise import rasterise_reference, reference_findings
-from nuclei_metrics.model import OF_STRATA
+from nuclei_metrics.model.annotations import STRATUM_MEAN
 
 REFERENCE = "reference"
 PLACES = ("files", "class_map", "class_table")
@@ -262,7 +262,7 @@ def _needed_columns(challenge: Challenge, cases: Iterable[_ListedCase]) -> tuple
         "index": any(rules.needs_index for rules in sides) or any(case.index is not None for case in cases),
         "offset_x": slide,
         "offset_y": slide,
-        "stratum": any(path.endswith(OF_STRATA) for path in paths),
+        "stratum": any(path.endswith(STRATUM_MEAN) for path in paths),
         "area_mm2": bool(metrics.false_positives) and metrics.per == "mm2",
     }
     return tuple(column for column in EXTRA_COLUMNS if needed[column])

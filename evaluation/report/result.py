@@ -17,8 +17,6 @@ WORDS_OF_AGGREGATIONS: Mapping[str, str] = {
     "group_mean": "mean over patients",
     "case_mean": "mean over cases",
     "stratum_mean": "mean over strata",
-    "worst_group": "worst patient",
-    "worst_stratum": "worst stratum",
     "pooled": "all pooled",
 }
 OF_UNIT: Mapping[str, str] = {"pooled": "pooled", "group": "group_mean", "case": "case_mean"}

@@ -44,15 +44,7 @@ from nuclei_metrics.aggregation import (
 )
 from nuclei_metrics.aggregation.units import PenalisedScores
 from nuclei_metrics.metrics import FAMILIES, METRIC_FAMILIES, Metric, metrics_of
-from nuclei_metrics.model.annotations import (
-    AGGREGATIONS,
-    OF_STRATA,
-    STRATUM_MEAN,
-    WORST_GROUP,
-    WORST_STRATUM,
-    AggregationUnit,
-    Case,
-)
+from nuclei_metrics.model.annotations import AGGREGATIONS, STRATUM_MEAN, AggregationUnit, Case
 from nuclei_metrics.model.arrays import Float64
 from nuclei_metrics.model.counts import (
     Better,
@@ -421,12 +413,7 @@ def _average_units(
         kind = "strata" if unit == "pooled" else KINDS_OF_UNITS[unit]
         strata = _strata_of(units[kind].names, kind, cases)
         means[STRATUM_MEAN] = mean_of_units(of_metric[kind], strata)
-        if challenge.aggregation.worst == "stratum":
-            means[WORST_STRATUM] = mean_of_units(of_metric[kind], strata, worst=metric.better)
-    if challenge.aggregation.worst == "group":
-        each = [[index] for index in range(len(units["groups"].names))]
-        means[WORST_GROUP] = mean_of_units(of_metric["groups"], each, worst=metric.better)
-    return MetricScores(metric.path, metric.better, means)
+    return MetricScores(metric.path, means)
 
 
 def confidence_intervals(
@@ -446,14 +433,13 @@ def confidence_intervals(
     rules = challenge.confidence
     if rules is None:
         return {}
-    main = next(name for name in aggregations_of(challenge) if name.startswith(challenge.aggregation.unit))
+    main = next(name for name in _aggregations_of(challenge) if name.startswith(challenge.aggregation.unit))
     wanted = {tuple(path.split(".")) for path in rules.columns}
     chosen = [
         (index, aggregation)
         for index, metric in enumerate(metrics)
         for aggregation, mean in scores[index].means.items()
         if mean.score.value is not None
-        and aggregation not in (WORST_GROUP, WORST_STRATUM)
         and (
             (*prefix, *metric.path, aggregation) in wanted
             if wanted
@@ -522,17 +508,16 @@ def _strata_of(names: Sequence[str], kind: str, cases: Sequence[Case]) -> list[l
     return [strata[name] for name in sorted(strata)]
 
 
-def aggregations_of(challenge: Challenge) -> tuple[str, ...]:
+def _aggregations_of(challenge: Challenge) -> tuple[str, ...]:
     """The names of the aggregations that results of a challenge have."""
     has_strata = bool(challenge.cases) and all(case.stratum for case in challenge.cases)
-    worst = {"group": [WORST_GROUP], "stratum": [WORST_STRATUM] if has_strata else []}
-    return (*MEANS.values(), *([STRATUM_MEAN] if has_strata else []), *worst.get(challenge.aggregation.worst or "", []))
+    return (*MEANS.values(), *([STRATUM_MEAN] if has_strata else []))
 
 
 # --- columns that may be named ----------------------------------------------------------------------------------------
 
 
-AGGREGATIONS_OF_MEANS = (*AGGREGATIONS, *OF_STRATA, WORST_GROUP)
+AGGREGATIONS_OF_MEANS = (*AGGREGATIONS, STRATUM_MEAN)
 
 
 def check_columns(challenge: Challenge) -> None:
@@ -550,12 +535,12 @@ def check_columns(challenge: Challenge) -> None:
         for prefix in [("alternatives", rule) if index else ()]
         for metric in metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0)
     }
-    known = {f"{metric}.{aggregation}" for metric in metrics for aggregation in aggregations_of(challenge)}
+    known = {f"{metric}.{aggregation}" for metric in metrics for aggregation in _aggregations_of(challenge)}
     faults = [
         _unknown_column(challenge, f"challenge.toml: {key}", path, metrics, known)
         for key, paths in columns.items()
         for path in paths
-        if path not in known or (key == "confidence.columns" and path.endswith((WORST_GROUP, WORST_STRATUM)))
+        if path not in known
     ]
     faults += [
         fault("contradictory-rules", "challenge.toml: ranking.require", wording="no-floor", path=path)
@@ -660,6 +645,6 @@ def _unknown_column(
     if family in FAMILIES and family not in listed:
         return fault("invalid-rule", where, wording="family-not-listed", path=path, family=family, listed=listed)
     metric, _, aggregation = path.rpartition(".")
-    if aggregation in OF_STRATA and metric in metrics:
+    if aggregation == STRATUM_MEAN and metric in metrics:
         return fault("contradictory-rules", where, wording="cases-without-stratum", path=path)
     return fault("invalid-rule", where, wording="unknown-column", name=path, known=known)

@@ -32,7 +32,6 @@ from nuclei_metrics.metrics import metrics_of
 from nuclei_metrics.metrics.counts import KINDS
 from nuclei_metrics.metrics.every_nucleus import coverage_curve
 from nuclei_metrics.model import (
-    WORST_GROUP,
     Case,
     CaseResult,
     Float64,
@@ -110,7 +109,7 @@ def published_metrics(document: Mapping[str, Any], challenge: Challenge) -> dict
             keys = (DEVIATIONS, *path.split("."))
             _put(ranked, keys, reduce(getitem, keys, document))
     for number in range(len(_LESS_NEEDED) + 1):
-        public = _merged(_without(document, {WORST_GROUP, *_LESS_NEEDED[:number]}), ranked)
+        public = _merged(_without(document, _LESS_NEEDED[:number]), ranked)
         if len(as_json(public).encode()) <= PUBLISHED_BYTES:
             MetricsFile.model_validate(public)
             return public

@@ -20,7 +20,6 @@ from nuclei_metrics.model.annotations import UndefinedRule
 from nuclei_metrics.model.arrays import Bool, Float64, Int64, RandomIntegers, blocks
 from nuclei_metrics.model.counts import (
     UNDEFINED_REASONS,
-    Better,
     CaseTable,
     MatchCounts,
     PairSamples,
@@ -224,14 +223,11 @@ def penalise(
     return PenalisedScores(np.where(instead, worst, value), instead | mixed, scores)
 
 
-def mean_of_units(
-    penalised: PenalisedScores, strata: Sequence[Sequence[int]] | None = None, *, worst: Better | None = None
-) -> UnitMean:
+def mean_of_units(penalised: PenalisedScores, strata: Sequence[Sequence[int]] | None = None) -> UnitMean:
     """Average a metric over units, which weigh the same. The sum is exact (``math.fsum``), so that no order matters.
 
     strata   the units of each stratum: then the mean over strata of their means, each stratum weighing the same; one of
              which every unit is left out is left out
-    worst    the direction of the metric: then the worst of these means, not their mean; "one": the farthest from 1
 
     The mean is undefined if a unit has points where outlines are asked for: no cost makes up for that.
     """
@@ -242,9 +238,7 @@ def mean_of_units(
     parts = [value] if strata is None else [value[np.asarray(stratum)] for stratum in strata]
     defined = [part[~np.isnan(part)].tolist() for part in parts]
     means = [math.fsum(values) / len(values) for values in defined if values]
-    if means and worst is not None:
-        mean = Score(_worst_value(means, worst))
-    elif means:
+    if means:
         mean = Score(math.fsum(means) / len(means))
     else:
         reasons = set(reason.tolist())
@@ -266,17 +260,6 @@ def _deviation(values: Sequence[float], mean: float) -> float | None:
         return None
     squares = (np.array(values) - mean) ** 2
     return math.sqrt(math.fsum(squares.tolist()) / (len(values) - 1))
-
-
-def _worst_value(values: Sequence[float], better: Better) -> float:
-    """Choose the worst value: the lowest if higher is better, the highest if lower is, of ratios the farthest from 1.
-
-    >>> _worst_value([0.5, 0.9], "higher"), _worst_value([0.5, 0.9], "lower"), _worst_value([0.5, 1.2], "one")
-    (0.5, 0.9, 0.5)
-    """
-    if better == "one":
-        return max(values, key=lambda value: (abs(value - 1), value))
-    return min(values) if better == "higher" else max(values)
 
 
 # --- confidence intervals, by the bootstrap over groups (patients) ----------------------------------------------------

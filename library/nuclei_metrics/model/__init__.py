@@ -9,9 +9,7 @@ In: nothing. Out: dataclasses. Every other room may import this one.
 
 from nuclei_metrics.model.annotations import (
     AGGREGATIONS,
-    OF_STRATA,
     WITH_FRACTION,
-    WORST_GROUP,
     Aggregate,
     AggregationUnit,
     BorderRule,

@@ -76,8 +76,6 @@ ClassPresence = Literal["either", "reference"]
 WITH_FRACTION: tuple[IgnorePolicy, ...] = ("drop_overlapping", "drop_unmatched")  # policies that need one
 AGGREGATIONS = ("pooled", "group_mean", "case_mean")
 STRATUM_MEAN = "stratum_mean"  # beside them if cases.csv names strata
-WORST_GROUP, WORST_STRATUM = "worst_group", "worst_stratum"  # if the challenge asks for one
-OF_STRATA = (STRATUM_MEAN, WORST_STRATUM)
 RankingMethod = Literal[
     "sum_of_ranks",
     "mean_of_ranks",

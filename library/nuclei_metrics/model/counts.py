@@ -456,11 +456,9 @@ class MetricScores:
     """One metric on the whole data set. ``path`` is its address in metrics.json, without the aggregation.
 
     means   by the name of the aggregation, in the order of ``AGGREGATIONS``
-    better  "one": a ratio whose best value is 1
     """
 
     path: tuple[str, ...]
-    better: Better
     means: Mapping[str, UnitMean]
 
 
