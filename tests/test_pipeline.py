@@ -26,6 +26,7 @@ from evaluation import (
     score_submission,
 )
 from evaluation.files.results.documents import as_json
+from evaluation.report.result import is_lower_better
 from evaluation.scoring import street as pipeline
 from evaluation.scoring.match import CaseSides, match_case, match_cases
 from evaluation.scoring.measure import measure_cases
