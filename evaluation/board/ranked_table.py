@@ -102,16 +102,19 @@ def compare_teams(table: ScoreTable, rules: RankingRules) -> ComparedTeams | Non
     columns = []
     for index, (test, column) in enumerate(zip(compared.columns, rules.columns, strict=True)):
         if margin := rules.margin_of(column):
-            differences = _differences_in(table, index, level=rules.significance_level / len(rules.columns))
+            differences = _differences_in(table, index, rules)
             test = replace(test, better=np.where(differences.within(margin), np.int8(0), test.better))
         columns.append(test)
     return ComparedTeams(tuple(columns), compared.together)
 
 
-def _differences_in(table: ScoreTable, column: int, *, level: float, rows: Sequence[int] | None = None) -> Differences:
+def _differences_in(
+    table: ScoreTable, column: int, rules: RankingRules, rows: Sequence[int] | None = None
+) -> Differences:
     """Compute the paired differences of the teams in a column; ``rows`` as in ``paired_differences``."""
     assert table.by_unit is not None
     higher = bool(table.higher_is_better[column])
+    level = rules.significance_level / len(rules.columns)
     return paired_differences(table.by_unit[:, column], higher_is_better=higher, level=level, rows=rows)
 
 
@@ -125,7 +128,7 @@ def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: i
     if table.by_unit is None or not table.teams:
         return None
     rows = None if len(table.teams) <= DIFFERENCES_UP_TO else [first]
-    return _differences_in(table, column, level=rules.significance_level / len(rules.columns), rows=rows)
+    return _differences_in(table, column, rules, rows)
 
 
 def common_values(table: ScoreTable) -> ScoreTable:
@@ -223,19 +226,17 @@ def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
     A unit has one value per column, so methods over several units become the mean of ranks.
     """
     assert table.by_unit is not None
-    rank = _position_ranker(table, rules, table.higher_is_better, rules.method)
+    rank = _position_ranker(table, rules, table.higher_is_better)
     return _positions_behind(np.moveaxis(table.by_unit, -1, 0), rank, table.below_floor()).T
 
 
-def _position_ranker(
-    table: ScoreTable, rules: RankingRules, higher_is_better: Bool, method: RankingMethod
-) -> Callable[[Float64], Float64]:
+def _position_ranker(table: ScoreTable, rules: RankingRules, higher_is_better: Bool) -> Callable[[Float64], Float64]:
     """Bind ``positions_of`` to the weights of a table and to the rules."""
     return partial(
         methods.positions_of,
         higher_is_better=higher_is_better,
         weights=table.weights,
-        method=method,
+        method=rules.method,
         ties=rules.ties,
         missing=rules.missing_rank,
     )
@@ -346,7 +347,7 @@ def _rank_in_samples(
     assert table.by_unit is not None
     below = table.below_floor()
     if not methods.needs_units(rules.method):
-        rank = _position_ranker(table, rules, table.higher_is_better, rules.method)
+        rank = _position_ranker(table, rules, table.higher_is_better)
         return lambda weights: _positions_behind(values(weights)[0], rank, below)
     values_of = partial(methods.unit_values, method=rules.method, ties=rules.ties, missing=rules.missing_rank)
     unit_ranks = values_of(table)
@@ -355,7 +356,7 @@ def _rank_in_samples(
         for part in (below, ~below):
             by_unit[part] = values_of(methods.select_teams(table, part)).by_unit
         unit_ranks = replace(unit_ranks, by_unit=by_unit)
-    rank = _position_ranker(table, rules, unit_ranks.higher_is_better, rules.method)
+    rank = _position_ranker(table, rules, unit_ranks.higher_is_better)
     return stability.rank_by_values(
         unit_ranks.by_unit, lambda values: _positions_behind(values, rank, below), aggregate=rules.aggregate
     )
