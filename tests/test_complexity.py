@@ -181,7 +181,8 @@ def test_the_metrics_that_need_no_matching_rule(shape: str) -> None:
 
         return run
 
-    assert growth(job, NUMBER.get(shape, 400)) < MOST_TIMES
+    # A short stack of stripes has its nearest nucleus at once; in a long one each stripe measures all eight.
+    assert growth(job, 1200 if shape == "stripes" else NUMBER.get(shape, 400)) < MOST_TIMES
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -341,7 +341,7 @@ OBJECT_PAIRS_AT_ONCE = 1 << 10  # with their intermediate results they stay in t
 OBJECT_RUNS_AT_ONCE = 1 << 18  # of pairs of objects with very many; bounds the memory
 COARSE, FINE = (-2, 2), (-1, 1, -3, 3, -6, 6)  # runs of an object that are tried, from the one in the same row
 CALIPER_STEPS_YX = ((1, 0), (0, 1), (1, 1), (1, -1), (1, 2), (2, 1), (1, -2), (2, -1))  # y, x
-FIRST_MEASURED = 1  # objects that are measured at first for one that has no best one; then four times as many
+FIRST_MEASURED = 1  # objects that are measured at first for one that has no best one; then 16 times as many
 NEIGHBOURS_AT_ONCE = 1 << 18  # bounds the memory
 MOST_MEASURED = 20_000_000  # pairs of objects; half a minute
 FAR, FAR_SQUARED = 1 << 30, 1 << 62  # beyond all columns, and all distances
@@ -538,7 +538,7 @@ class Search:
                     np.minimum.at(nearest, part[row], squared)
                     passed[part] = bound[:, -1]
                     still.append(part[bound[:, -1] < np.sqrt(nearest[part]) * MARGIN])
-                here, number = np.concatenate(still), 4 * number
+                here, number = np.concatenate(still), 16 * number
         return nearest
 
     def sides(self, sources: Int64) -> Iterator[tuple[Int64, slice]]:
