@@ -24,7 +24,8 @@ from scipy.io import savemat
 from evaluation import compare
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
-from evaluation.files.formats.detect import Detected, detect_format, foreign_table
+from evaluation.files.formats.detect import Detected, detect_format
+from evaluation.files.formats.headers import foreign_table
 from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
 from evaluation.folders.convert import convert_file
 from evaluation.platform.kit import example_files

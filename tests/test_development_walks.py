@@ -179,7 +179,7 @@ guide = Path("kit/GUIDE.md").read_text()
 print("kit", "text with a line `x y class`" in guide, "In each line y comes before x." in guide)
 Path("one.txt").write_bytes(content)
 conversion = convert_file(
-    Path("one.txt"), Path("one.json"), "platform", format="dots_txt", options={"swapped": True}
+    Path("one.txt"), Path("one.json"), "platform", options={"swapped": True}  # its format is detected
 )
 print("converted", [path.name for path in conversion.files])
 (folder / "challenge.toml").write_text(RULES.replace("swapped = true", "units = 'px'"))

@@ -135,6 +135,8 @@ class FormatRules(Rules):
     dense         whether its files have a value for every pixel, so that reading costs memory by area
     overlaps      which nuclei of a file may share pixels
                   companions    keys with patterns of further files of a case, and the names of such files
+    suffix        usual suffix of its files; "": the last word of its name
+    image_ids     whether results name images by the ids that another file lists
     """
 
     model_config = ConfigDict(defer_build=True)  # there are many of them, and a challenge has two
@@ -152,6 +154,8 @@ class FormatRules(Rules):
     dense: ClassVar[bool] = False
     overlaps: ClassVar[Overlaps] = Overlaps.ANY
     companions: ClassVar[Mapping[str, str]] = {}
+    suffix: ClassVar[str] = ""
+    image_ids: ClassVar[bool] = False
 
     def value(self, key: str) -> Any:
         """The value of a key, None if this format has no such key."""
@@ -426,6 +430,7 @@ class _MidogJsonRules(PointRules, NumberedClasses):
     format: Literal["midog_json"]
 
     file_holds: ClassVar = "either"
+    image_ids: ClassVar = True
 
 
 class _CocoJsonRules(OutlineRules, NumberedClasses):
@@ -434,6 +439,7 @@ class _CocoJsonRules(OutlineRules, NumberedClasses):
     format: Literal["coco_json"]
 
     file_holds: ClassVar = "either"
+    image_ids: ClassVar = True
 
 
 class RleCsvRules(FormatRules):
@@ -467,6 +473,7 @@ class LabelImageRules(_ClassFiles):
     components: Literal[4, 8] | None = None
     not_annotated: tuple[int, ...] = ()
 
+    suffix: ClassVar = ".mha"
     dense: ClassVar = True
     overlaps: ClassVar = Overlaps.NONE
     companions: ClassVar = {"class_map": "class map", "class_table": "class table"}
@@ -514,6 +521,7 @@ class _ConicArrayRules(NumberedClasses):
     format: Literal["conic_array"]
     class_values: ClassValues
 
+    suffix: ClassVar = ".npy"
     file_holds: ClassVar = "all cases"
     dense: ClassVar = True
     overlaps: ClassVar = Overlaps.NONE
@@ -533,6 +541,7 @@ class _PannukeMasksRules(NumberedClasses):
     format: Literal["pannuke_masks"]
     class_values: ClassValues
 
+    suffix: ClassVar = ".npy"
     file_holds: ClassVar = "either"
     dense: ClassVar = True
     overlaps: ClassVar = Overlaps.BETWEEN_CLASSES
@@ -558,6 +567,7 @@ class ColourMapRules(FormatRules):
     border_colour: Colour
     border: Literal["remove", "remove_and_dilate"]
 
+    suffix: ClassVar = ".png"
     dense: ClassVar = True
     overlaps: ClassVar = Overlaps.NONE
 
@@ -617,16 +627,14 @@ FORMATS: Mapping[str, type[FormatRules]] = {  # every class above that names its
 }
 
 
-SUFFIXES = {"label_image": ".mha", "colour_map": ".png", "conic_array": ".npy", "pannuke_masks": ".npy"}
-
-
 def usual_suffix(format: str) -> str:
     """Return the suffix of the files of a format.
 
     >>> usual_suffix("polygons_json"), usual_suffix("geojson"), usual_suffix("label_image")
-    ('.json', '.json', '.mha')
+    ('.json', '.geojson', '.mha')
     """
-    return SUFFIXES.get(format, f".{format.rpartition('_')[2]}").replace(".geojson", ".json")
+    rules = FORMATS.get(format)
+    return (rules and rules.suffix) or f".{format.rpartition('_')[2]}"
 
 
 @cache

@@ -135,7 +135,7 @@ class SubmissionRules(FormatRules):
         """Name the files outside the platform if there is a socket but no ``files``."""
         if isinstance(rules, Mapping) and isinstance(socket := rules.get("socket"), str) and "files" not in rules:
             name = "{case}/{class}" if "{class}" in socket else "{case}"
-            return {**rules, "files": name + usual_suffix(str(rules.get("format")))}
+            return {**rules, "files": name + usual_suffix(str(rules.get("format"))).replace(".geojson", ".json")}
         return rules
 
     @model_validator(mode="after")

@@ -22,8 +22,12 @@ from typing_extensions import TypedDict, TypeVar
 from evaluation.files.decoding.streams import COORDINATE_LIMIT
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
-STRICT = ConfigDict(strict=True)
 NUMBERS = frozenset({int, float})  # by type: True is no number
+
+
+@with_config(ConfigDict(strict=True))
+class _Record(TypedDict):
+    """An object whose values are not converted."""
 
 
 # --- coordinates ------------------------------------------------------------------------------------------------------
@@ -66,8 +70,7 @@ def _all_or_none(records: list[Any], key: str) -> list[Any]:
 # --- the platform's list of jobs --------------------------------------------------------------------------------------
 
 
-@with_config(STRICT)
-class _Socket(TypedDict):
+class _Socket(_Record):
     """The description of an input or an output of a job."""
 
     slug: str
@@ -76,15 +79,13 @@ class _Socket(TypedDict):
     super_kind: NotRequired[str | None]
 
 
-@with_config(STRICT)
-class _ImageOfValue(TypedDict):
+class _ImageOfValue(_Record):
     """The image of an input; ``name`` is the name of the uploaded file, with its suffix."""
 
     name: str
 
 
-@with_config(STRICT)
-class _Value(TypedDict):
+class _Value(_Record):
     """An input or an output of a job; the platform calls its description ``socket`` or ``interface``."""
 
     socket: NotRequired[_Socket | None]
@@ -93,8 +94,7 @@ class _Value(TypedDict):
     file: NotRequired[str | None]
 
 
-@with_config(STRICT)
-class _Job(TypedDict):
+class _Job(_Record):
     """A run of the algorithm on one item of the archive; ``pk`` is the name of the folder with its outputs."""
 
     pk: str
@@ -109,8 +109,7 @@ Jobs = Annotated[list[_Job], Field(min_length=1)]
 # --- the platform's JSON of nuclei ------------------------------------------------------------------------------------
 
 
-@with_config(STRICT)
-class _PlatformPolygon(TypedDict):
+class _PlatformPolygon(_Record):
     """A nucleus of "Multiple polygons"; ``name`` is its class."""
 
     path_points: Vertices
@@ -118,8 +117,7 @@ class _PlatformPolygon(TypedDict):
     probability: NotRequired[Probability | None]
 
 
-@with_config(STRICT)
-class _PlatformPoint(TypedDict):
+class _PlatformPoint(_Record):
     """A nucleus of "Multiple points"; ``name`` is its class."""
 
     point: Position
@@ -130,30 +128,26 @@ class _PlatformPoint(TypedDict):
 Evenly = AfterValidator(partial(_all_or_none, key="probability"))
 
 
-@with_config(STRICT)
-class _MultiplePolygons(TypedDict):
+class _MultiplePolygons(_Record):
     """The platform's kind "Multiple polygons"."""
 
     polygons: Annotated[list[_PlatformPolygon], Evenly]
     type: NotRequired[Literal["Multiple polygons"]]
 
 
-@with_config(STRICT)
 class _SinglePolygon(_PlatformPolygon):
     """The platform's kind "Polygon"."""
 
     type: Literal["Polygon"]
 
 
-@with_config(STRICT)
-class _MultiplePoints(TypedDict):
+class _MultiplePoints(_Record):
     """The platform's kind "Multiple points"."""
 
     points: Annotated[list[_PlatformPoint], Evenly]
     type: NotRequired[Literal["Multiple points"]]
 
 
-@with_config(STRICT)
 class _SinglePoint(_PlatformPoint):
     """The platform's kind "Point"."""
 
@@ -163,40 +157,35 @@ class _SinglePoint(_PlatformPoint):
 # --- GeoJSON ----------------------------------------------------------------------------------------------------------
 
 
-@with_config(STRICT)
-class _Polygon(TypedDict):
+class _Polygon(_Record):
     """An outline: a ring, and rings of holes."""
 
     type: Literal["Polygon"]
     coordinates: Rings
 
 
-@with_config(STRICT)
-class _MultiPolygon(TypedDict):
+class _MultiPolygon(_Record):
     """An outline of several parts."""
 
     type: Literal["MultiPolygon"]
     coordinates: Parts
 
 
-@with_config(STRICT)
-class _OutlineCollection(TypedDict):
+class _OutlineCollection(_Record):
     """Outlines that are one nucleus together."""
 
     type: Literal["GeometryCollection"]
     geometries: Annotated[list[_Polygon | _MultiPolygon], Field(min_length=1)]
 
 
-@with_config(STRICT)
-class _Point(TypedDict):
+class _Point(_Record):
     """The place of a nucleus."""
 
     type: Literal["Point"]
     coordinates: Position
 
 
-@with_config(STRICT)
-class _MultiPoint(TypedDict):
+class _MultiPoint(_Record):
     """The places of several nuclei."""
 
     type: Literal["MultiPoint"]
@@ -218,23 +207,20 @@ def _check_no_object(value: Any) -> Any:
 NoObject = Annotated[Any, AfterValidator(_check_no_object), WithJsonSchema({"not": {"type": "object"}})]
 
 
-@with_config(STRICT)
-class _Classification(TypedDict):
+class _Classification(_Record):
     """The class of a feature as QuPath writes it."""
 
     name: NotRequired[str | None]
 
 
-@with_config(STRICT)
-class _Properties(TypedDict):
+class _Properties(_Record):
     """The properties of a feature that count."""
 
     classification: NotRequired[_Classification | str | None]
     probability: NotRequired[Probability | None]
 
 
-@with_config(STRICT)
-class _Feature(TypedDict, Generic[G]):
+class _Feature(_Record, Generic[G]):
     """A nucleus; without a geometry it is omitted."""
 
     type: Literal["Feature"]
@@ -248,8 +234,7 @@ def _features_evenly(features: list[Any]) -> list[Any]:
     return features
 
 
-@with_config(STRICT)
-class _FeatureCollection(TypedDict, Generic[G]):
+class _FeatureCollection(_Record, Generic[G]):
     """GeoJSON of an image."""
 
     features: Annotated[list[_Feature[G]], AfterValidator(_features_evenly)]
@@ -279,16 +264,14 @@ FlatPolygons = Annotated[
 ]
 
 
-@with_config(STRICT)
-class _RunLengths(TypedDict):
+class _RunLengths(_Record):
     """A run-length code, column by column; as text compressed as by pycocotools."""
 
     size: Annotated[list[int], Field(min_length=2, max_length=2)]
     counts: list[Annotated[int, Field(ge=0)]] | str
 
 
-@with_config(STRICT)
-class _CocoResult(TypedDict):
+class _CocoResult(_Record):
     """A nucleus among COCO's results."""
 
     image_id: NotRequired[Id | None]  # of a file of one image it may be left out
@@ -300,24 +283,21 @@ class _CocoResult(TypedDict):
 CocoResults = Annotated[list[_CocoResult], AfterValidator(partial(_all_or_none, key="score"))]
 
 
-@with_config(STRICT)
-class _CocoImage(TypedDict):
+class _CocoImage(_Record):
     """An image of a COCO data set; a case by its ``file_name``."""
 
     id: Id
     file_name: NotRequired[Id | None]
 
 
-@with_config(STRICT)
-class _CocoCategory(TypedDict):
+class _CocoCategory(_Record):
     """A class of a COCO data set."""
 
     id: Id
     name: NotRequired[Id | None]
 
 
-@with_config(STRICT)
-class _CocoDataset(TypedDict):
+class _CocoDataset(_Record):
     """A COCO data set with its images and classes."""
 
     images: list[_CocoImage]
@@ -328,8 +308,7 @@ class _CocoDataset(TypedDict):
 # --- HoVer-Net, CellViT, labelme --------------------------------------------------------------------------------------
 
 
-@with_config(STRICT)
-class _Cell(TypedDict):
+class _Cell(_Record):
     """A nucleus of HoVer-Net or CellViT; ``type`` is its class."""
 
     contour: Vertices
@@ -345,22 +324,19 @@ def _values_evenly(cells: dict[str, Any]) -> dict[str, Any]:
     return cells
 
 
-@with_config(STRICT)
-class _HoverNet(TypedDict):
+class _HoverNet(_Record):
     """JSON of HoVer-Net: nuclei by their ids."""
 
     nuc: Annotated[dict[str, _Cell], AfterValidator(_values_evenly)] | Annotated[list[_Cell], CellsEvenly]
 
 
-@with_config(STRICT)
-class _CellVit(TypedDict):
+class _CellVit(_Record):
     """JSON of CellViT; ``type_map`` names the numbers of classes."""
 
     cells: Annotated[list[_Cell], CellsEvenly] | Annotated[dict[str, _Cell], AfterValidator(_values_evenly)]
 
 
-@with_config(STRICT)
-class _LabelmeShape(TypedDict):
+class _LabelmeShape(_Record):
     """A shape of labelme; ``label`` is its class, shapes with one label and ``group_id`` are one nucleus."""
 
     points: Vertices
@@ -368,8 +344,7 @@ class _LabelmeShape(TypedDict):
     shape_type: NotRequired[Literal["polygon", "rectangle"] | None]
 
 
-@with_config(STRICT)
-class _Labelme(TypedDict):
+class _Labelme(_Record):
     """JSON of labelme."""
 
     shapes: list[_LabelmeShape]
@@ -384,8 +359,7 @@ def _check_box(box: list[float]) -> list[float]:
     return box
 
 
-@with_config(STRICT)
-class _MidogNucleus(TypedDict):
+class _MidogNucleus(_Record):
     """A nucleus of MIDOG: ``bbox`` is [x1, y1, x2, y2]."""
 
     image_id: NotRequired[Id | None]
@@ -394,8 +368,7 @@ class _MidogNucleus(TypedDict):
     score: NotRequired[Probability | None]
 
 
-@with_config(STRICT)
-class _Midog(TypedDict):
+class _Midog(_Record):
     """JSON of MIDOG; in a file of one image the list of images may be omitted."""
 
     images: NotRequired[list[_CocoImage]]
@@ -409,8 +382,7 @@ class _Midog(TypedDict):
 Label = float | str  # a class, or the name of an image
 
 
-@with_config(STRICT)
-class _PointRow(TypedDict):
+class _PointRow(_Record):
     """A row of a table of points; without x and y it is no nucleus. Other names of columns: docs/formats.md."""
 
     x: NotRequired[Number]
@@ -462,8 +434,7 @@ def _check_nucls(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-@with_config(STRICT)
-class _NuclsRow(TypedDict):
+class _NuclsRow(_Record):
     """A row of NuCLS: vertices of a polyline, or the box of a rectangle."""
 
     type: Annotated[str, Field(pattern="^([Rr][Ee][Cc][Tt][Aa][Nn][Gg][Ll][Ee]|[Pp][Oo][Ll][Yy][Ll][Ii][Nn][Ee])$")]
@@ -479,8 +450,7 @@ class _NuclsRow(TypedDict):
     probability: NotRequired[Probability]
 
 
-@with_config(STRICT)
-class _RleRow(TypedDict):
+class _RleRow(_Record):
     """A row of run-length codes: "start length start length …"; a row without a code is not a nucleus."""
 
     image_id: Label

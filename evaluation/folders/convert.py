@@ -21,16 +21,17 @@ from pydantic import ValidationError
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.documents import parse_toml
-from evaluation.challenge.formats import FORMATS, dotted, faults_of, keys_of_formats
+from evaluation.challenge.formats import FORMATS, dotted, faults_of, keys_of_formats, usual_suffix
 from evaluation.files.decoding.annotations import Annotations, library_faults
 from evaluation.files.decoding.pixels import CLASS_NAMES, ID_NAMES, check_directory, read_image, suffix_of
 from evaluation.files.decoding.streams import COORDINATE_LIMIT, CutOff, Damaged, damage_told, plain_chunks
-from evaluation.files.formats import Request, read_annotations
+from evaluation.files.formats import Request, format_of, read_annotations
+from evaluation.files.formats.annotation_lists import CLASS_PROBABILITIES
 from evaluation.files.formats.detect import find_image
 from evaluation.files.formats.geojson import write_geojson
+from evaluation.files.formats.headers import COLUMN_PREFIX
 from evaluation.files.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.files.formats.listed_nuclei import write_points_json, write_polygons_json
-from evaluation.files.formats.tables import COLUMN_PREFIX
 from evaluation.files.results.files import all_or_none
 from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected, WrongUsage, faults_as, refused
@@ -60,10 +61,6 @@ NOT_SAID = {"vertices": "exact", "origin": "pixel_centre", "vanished": "drop"}  
 SHIFT: Mapping[OriginRule, float] = {"pixel_centre": 0.0, "pixel_corner": 0.5}  # of the first pixel's centre
 DRAWN: tuple[Target, ...] = ("geojson", "platform")
 PAINTED: tuple[Target, ...] = ("label_tiff", "nary_mat")
-PROBABILITY_WORDS = {
-    **dict.fromkeys(("geojson", "polygons_json", "points_json"), b'"class_probabilities"'),
-    **dict.fromkeys(("points_csv", "nucls_csv"), COLUMN_PREFIX.encode()),
-}
 KEEP_CLASS_PROBABILITIES: tuple[Target, ...] = ("geojson",)
 OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table")
 DATASET = "dataset"  # the path of the array in an HDF5 file or a Zarr store
@@ -373,9 +370,8 @@ def convert_file(
         stem = Path(re.sub(r"\.gz$", "", original.name, flags=re.IGNORECASE)).stem
         with source.open("rb") as stream:
             image = find_image(source, stream, request, stem)
-            is_dense = rules.dense or name in ("rle_csv", "yolo_txt")
             size_yx = size_yx or image.size_yx
-            if size_yx is None and (is_dense or target in PAINTED):
+            if size_yx is None and (rules.dense or format_of(name).places or target in PAINTED):
                 raise WrongUsage(fault("missing-option", "--size", wording="no-image-size"))
             case = Case(stem, stem, *(size_yx or UNKNOWN_YX), spacing_um, index=0)
             of_classes = None if file.classes is None else np.load(file.classes, allow_pickle=False)
@@ -431,7 +427,8 @@ def _refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
 
 def _tells_class_probabilities(source: Path, format: str) -> bool:
     """Return whether the text of a file has probabilities of classes, which cannot be read without class names."""
-    if (word := PROBABILITY_WORDS.get(format)) is None:
+    words = {".json": CLASS_PROBABILITIES, ".geojson": CLASS_PROBABILITIES, ".csv": COLUMN_PREFIX}
+    if not (word := words.get(usual_suffix(format), "").encode()):
         return False
     tail = b""
     with source.open("rb") as stream:

@@ -25,7 +25,7 @@ from evaluation.challenge.documents import (
 )
 from evaluation.challenge.formats import FORMATS, PointRules
 from evaluation.files.formats import Request
-from evaluation.files.formats.detect import COCO_FORMATS, find_image, list_images
+from evaluation.files.formats.detect import find_image, list_images
 from evaluation.files.results.files import write_atomically
 from evaluation.files.submission.by_pattern import compile_pattern
 from evaluation.findings import Finding, counted, fault, listed, quote, render_findings
@@ -497,7 +497,7 @@ def _shared_cases(challenge: Challenge, folder: Path) -> Iterator[_ListedCase]:
     key = challenge.reference.case_key
     case_of = {} if isinstance(key, str) else {name: {"case": case} for case, name in key.items()}
     read_key = compile_pattern(key if isinstance(key, str) else "{case}", {})
-    are_results = challenge.submission.format in COCO_FORMATS
+    are_results = challenge.submission.image_ids
     names = set()
     for path, _ in _fitting_files(challenge, folder):
         with path.open("rb") as stream:

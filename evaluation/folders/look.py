@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from evaluation.challenge import FormatRules, LimitRules
-from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
+from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER, usual_suffix
 from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.guard import reader_faults_told
 from evaluation.files.decoding.label_array import find_edges, values_of_masks
@@ -29,23 +29,13 @@ from evaluation.files.decoding.mat_file import MatFile, read_mat_labels
 from evaluation.files.decoding.pixels import TISSUE_SUFFIXES, check_directory, read_image, read_image_size, suffix_of
 from evaluation.files.decoding.streams import CONVERT, GZIP_MAGIC, CutOff, Damaged, foreign_file, what_it_is
 from evaluation.files.decoding.tiff import TiffFile
-from evaluation.files.formats import BY_NAME, Request, read_annotations, read_collection
+from evaluation.files.formats import BY_NAME, Request, format_of, read_annotations, read_collection
 from evaluation.files.formats.arrays import TYPE_MAP, TYPES, CaseArray, variable_of
-from evaluation.files.formats.coco import read_coco
-from evaluation.files.formats.detect import (
-    COCO_FORMATS,
-    EMPTY_LIST,
-    Detected,
-    FoundImage,
-    detect_format,
-    find_image,
-    foreign_table,
-    header_names,
-    list_images,
-)
+from evaluation.files.formats.coco import EMPTY_LIST, read_coco
+from evaluation.files.formats.detect import Detected, FoundImage, detect_format, find_image, list_images
+from evaluation.files.formats.headers import CLASS_COLUMNS, ID_COLUMNS, foreign_table, header_names
 from evaluation.files.formats.imports import READERS, STORE_DIRECTORY_BYTES, is_store, kind_of
 from evaluation.files.formats.label_image import read_class_table
-from evaluation.files.formats.tables import CLASS_COLUMNS, ID_COLUMNS
 from evaluation.files.submission.by_pattern import NOTE, PLATFORM_LISTS
 from evaluation.files.submission.files import FolderFiles
 from evaluation.findings import Finding, counted, fault, quote
@@ -57,17 +47,8 @@ from evaluation.folders.source import Size, Source, SourceCase, SourceFile, bare
 from nuclei_metrics.instances.plausible import holders_of_outlines, outlines_around_others, select_outlines
 from nuclei_metrics.model import Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
 
-SUFFIX_OF_FORMAT = {
-    **dict.fromkeys(("aperio_xml", "asap_xml"), ".xml"),
-    **dict.fromkeys(("nary_mat", "hovernet_mat"), ".mat"),
-    **dict.fromkeys(("conic_array", "pannuke_masks"), ".npy"),
-    **dict.fromkeys(("rle_csv", "points_csv", "nucls_csv"), ".csv"),
-    "geojson": ".geojson",
-    "yolo_txt": ".txt",
-}  # others are JSON
 GREY, PALETTE = 0, 3  # colour types of PNG that labels may have
 VOLUME_SUFFIXES = (".nii", ".nii.gz", ".nrrd", ".nhdr", ".mhd")
-TABLE_FORMATS = [name for name, suffix in SUFFIX_OF_FORMAT.items() if suffix == ".csv"]
 DEFAULTS: Mapping[str, Any] = {
     "vertices": "exact",
     "vanished": "drop",
@@ -79,13 +60,12 @@ DEFAULTS: Mapping[str, Any] = {
 }
 USUAL = {**DEFAULTS, "other_shapes": "skip"}
 PANNUKE = ("Neoplastic", "Inflammatory", "Connective", "Dead", "Epithelial")
-CENTRES = ("aperio_xml", "hovernet", "cellvit")  # formats and tools whose whole coordinates are taken for pixel centres
 UNKNOWN_YX = (1 << 20, 1 << 20)  # size of images whose size does not matter
 NESTED = 0.8  # share of the outlines of a class that lie inside those of another one
 SOME = 3  # images of a side whose pixels are looked at
 UNKNOWN = "unknown format"
 OF_REGIONS = re.compile("_(tissue|tissues|regions?|rois?|compartments?)$")
-IN_NOTES = ("yolo_txt", "points_csv")  # formats that a .txt file is read in
+IN_NOTES = (".txt", ".csv")  # usual suffixes of formats that a .txt file is read in
 
 
 def look(
@@ -205,7 +185,7 @@ def _add_to_side(files: Files, name: str, path: Path, *, imports: bool) -> None:
         file = error.findings[0].got
     if is_note and not path.stat().st_size:
         files.blank.append(SourceFile(name, path, Detected("yolo_txt"), ".txt"))
-    elif is_note and (file == UNKNOWN if isinstance(file, str) else file.detected.format not in IN_NOTES):
+    elif is_note and (file == UNKNOWN if isinstance(file, str) else usual_suffix(file.detected.format) not in IN_NOTES):
         return
     elif isinstance(file, str):
         files.left_out.append((name, file))
@@ -276,10 +256,11 @@ def _recognised(name: str, path: Path) -> SourceFile | str:
             )
         if (detected := detect_format(path)) is None:
             return next(filter(None, (words(path) for words in OTHERS)), UNKNOWN)
-        if detected.format in TABLE_FORMATS and _head_of(path).startswith(GZIP_MAGIC):
+        suffix = usual_suffix(detected.format)
+        if suffix == ".csv" and _head_of(path).startswith(GZIP_MAGIC):
             return "a table in a gzip file, which is not opened: unpack it"
         if detected.format != "label_image":
-            return SourceFile(name, path, detected, SUFFIX_OF_FORMAT.get(detected.format, ".json"))
+            return SourceFile(name, path, detected, suffix)
         suffix = sides.image_suffix(path)
         if _is_zip_of_others(path, suffix):
             return "a ZIP, which is not opened: pass this ZIP, or unpack it"
@@ -626,7 +607,7 @@ class _Reading:
                 images = list_images(stream, request)
                 if not any(image.names for image in images):
                     return None
-                if self.format in COCO_FORMATS:
+                if FORMATS[self.format].image_ids:
                     categories = read_coco(stream, request).categories
                 stream.seek(0)
                 cases = {n: Case(n, n, *(image.size_yx or UNKNOWN_YX)) for image in images for n in image.names}
@@ -642,7 +623,7 @@ class _Reading:
             extent_yx = next((extents[n] for n in image.names if extents.get(n)), None)
             called = (image.names or ("",))[-1]
             shared[name] = SourceCase((file,), "", image.size_yx, image.index, extent_yx, image.id, called)
-        if self.format in COCO_FORMATS and not categories:  # results, whose classes are ids
+        if FORMATS[self.format].image_ids and not categories:  # results, whose classes are ids
             self.numbers.update({name: int(name) for name in self.classes if name.isdecimal()})
         return self.source_of(shared, is_shared=True, categories=categories)
 
@@ -666,7 +647,7 @@ def _is_box(box: object) -> bool:
 
 def usual_keys(format: str, keys: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
     """Keys of a format, with default values."""
-    is_centre = format in CENTRES or keys.get("tool") in CENTRES
+    is_centre = keys.get("tool", "") in format_of(format).centred
     values = {**usual, "origin": "pixel_centre" if is_centre else "pixel_corner"}
     not_own = ("vertices", "vanished") if keys.get("shape") == "point" else ()
     fields = FORMATS[format].model_fields.keys() - set(not_own)

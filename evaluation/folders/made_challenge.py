@@ -18,6 +18,7 @@ from typing import Any
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRules, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED, overlaps_of, read_cases, resolve_preset, with_overlap_rule
 from evaluation.challenge.formats import FORMATS, Overlaps, PointRules
+from evaluation.files.formats import format_of
 from evaluation.files.results.files import write_atomically
 from evaluation.files.submission import PlacedFiles
 from evaluation.findings import Finding, counted, fault, listed, quote
@@ -94,10 +95,6 @@ TABLES_OF_POINTS: dict[str, Any] = {
 }
 MEASURED = ("detection", "classification", "segmentation", "panoptic", "covered", "overall", "thresholds", "overlap")
 IOU_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
-OF_SIZE = {  # formats that mean nothing without the size of the image: how they tell places, and what helps
-    "yolo_txt": ("shares of the image", ""),
-    "rle_csv": ("numbers of pixels, counted column by column", " Or add the columns 'Height' and 'Width'."),
-}
 ONE_CLASS: dict[str, Any] = {  # without the scores that compare classes
     "ranking": {
         "columns": [
@@ -768,8 +765,8 @@ def _paired_cases(
         return cases, []
     first = next(iter(unknown))
     for side in (reference, *models.values()):
-        if side.format in OF_SIZE:
-            units, or_else = OF_SIZE[side.format]
+        if places := format_of(side.format).places:
+            units, or_else = places
             lacking, where = f"the size of {quote(first)}", quote(str(side.path), 200)
             fix = "Put the images next to the files, with the same names." + or_else
             raise WrongUsage(

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.challenge import LimitRules
+from evaluation.challenge.formats import FORMATS
 from evaluation.files.decoding.guard import bounds_of, decode, forget_seconds, seconds_of, seconds_of_images
 from evaluation.files.decoding.json import read_json
 from evaluation.files.decoding.pixels import CONTAINERS, TISSUE_SUFFIXES, read_image_size, suffix_of
@@ -33,7 +34,9 @@ from evaluation.findings.errors import SubmissionRejected, WrongUsage, faults_as
 
 OF_OBJECTS = re.compile("object|instance", re.IGNORECASE)  # in the name of what has nuclei rather than classes
 Size = tuple[int, int]  # height and width, px
-ARRAY_FORMATS = ("conic_array", "pannuke_masks")  # formats whose rules must name the numbers of classes
+ARRAY_FORMATS = [  # formats whose rules must name the numbers of classes
+    name for name, rules in FORMATS.items() if (key := rules.model_fields.get("class_values")) and key.is_required()
+]
 NAMELESS = "nucleus"  # what nuclei without a class are called
 CLASS_TABLE = ".csv"
 _READER = "evaluation.files.formats.imports:read_import"

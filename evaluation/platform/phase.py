@@ -17,14 +17,14 @@ import orjson
 
 from evaluation.board.rules import ranking_of
 from evaluation.board.titles import short_titles
-from evaluation.challenge import Challenge
+from evaluation.challenge import Challenge, FormatRules
+from evaluation.challenge.formats import usual_suffix
 from evaluation.challenge.rules import RankingRules
 from evaluation.files.formats import format_of
 from evaluation.files.formats.format import Example
 from evaluation.files.results.documents import ABSENT, DEVIATIONS, encoded
 from evaluation.files.results.files import write_atomically
 from evaluation.files.schemas import json_schema, name_of_schema
-from evaluation.findings import listed
 from evaluation.folders.made_challenge import table_text
 from nuclei_metrics.ranking.methods import needs_units
 
@@ -55,14 +55,20 @@ class _Kind(NamedTuple):
 
 IMAGE = _Kind("Image", "Image", "")
 JSON_FILE, CSV_FILE = _Kind("Anything", "File", ".json"), _Kind("CSV file", "File", ".csv")
-KINDS = {
-    "label_image": IMAGE,
-    "colour_map": IMAGE,
+KINDS = {  # of formats, otherwise of usual suffixes
     "polygons_json": _Kind("Multiple polygons", "File", ".json"),
     "points_json": _Kind("Multiple points", "File", ".json"),
-    **dict.fromkeys(("geojson", "coco_json", "midog_json", "contours_json"), JSON_FILE),
-    **dict.fromkeys(("points_csv", "nucls_csv"), CSV_FILE),
+    **dict.fromkeys((".mha", ".png"), IMAGE),
+    **dict.fromkeys((".json", ".geojson"), JSON_FILE),
+    ".csv": CSV_FILE,
 }
+
+
+def _kind_of(rules: FormatRules) -> _Kind | None:
+    """Return the kind of the output of one case; None if the platform has none for the format."""
+    if rules.file_holds == "all cases":
+        return None
+    return KINDS.get(rules.format) or KINDS.get(usual_suffix(rules.format))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +252,7 @@ def _support_request(challenge: Challenge) -> _SupportRequest:
     rules = challenge.submission
     if rules.socket is None:
         return _SupportRequest(kind="Predictions", evaluation_outputs=evaluation_outputs)
-    kind = KINDS.get(rules.format, JSON_FILE)
+    kind = _kind_of(rules) or JSON_FILE
     slugs = [rules.socket]
     if "{class}" in rules.socket:
         slugs = [rules.socket.replace("{class}", _slug_of(name)) for name in challenge.class_names]
@@ -297,7 +303,7 @@ def _pack_context(challenge: Challenge, support: _SupportRequest) -> dict[str, A
 def _example_value(challenge: Challenge) -> Any:
     """Create a valid file of an output; None for images and tables."""
     rules = challenge.submission
-    if KINDS.get(rules.format, IMAGE).suffix != ".json" or not challenge.cases:
+    if (_kind_of(rules) or IMAGE).suffix != ".json" or not challenge.cases:
         return None
     made = Example(rules, challenge.class_names)
     class_name = challenge.class_names[0] if "{class}" in rules.files else None
@@ -400,9 +406,9 @@ def _explain(challenge: Challenge, support: _SupportRequest, settings: _PhaseSet
         lines.append('Here case_key has no suffix. For images such as case.tif write case_key = "{case}.tif".')
     if rules.input is None:
         lines.append(f"submission.input is not set, so each job must have one input; {PROPOSED_INPUT} is a proposal.")
-    if rules.format not in KINDS:
-        known = listed(list(KINDS)[2:4], last="and")
-        lines.append(f"The platform has no kind of output for {rules.format}: take label_image, {known}.")
+    if _kind_of(rules) is None:
+        known = "take label_image, polygons_json and points_json"
+        lines.append(f"The platform has no kind of output for {rules.format}: {known}.")
     if schema_of_submission(challenge) is not None:
         lines.append(
             "A JSON Schema can be set for an output. The platform then rejects an invalid file before the evaluation, "

@@ -11,7 +11,7 @@ from pathlib import Path
 from evaluation.challenge import Challenge, FormatRules
 from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.streams import HEAD_BYTES, ZARR_FOLDER, foreign_content, is_of_zarr
-from evaluation.files.formats.detect import COCO_FORMATS, list_images
+from evaluation.files.formats.detect import list_images
 from evaluation.files.submission import (
     CaseFile,
     PlacedFiles,
@@ -94,9 +94,9 @@ def _with_image_ids(challenge: Challenge, folder: ReferenceFolder) -> Challenge:
     """
     rules = challenge.reference
     path = Path(reading.place_of(folder, rules.files))
-    formats = {rules.format, challenge.submission.format}
+    are_results = rules.image_ids and challenge.submission.image_ids
     is_known = any(case.index is not None for case in challenge.cases)
-    if is_known or not (rules.is_shared and formats <= set(COCO_FORMATS) and path.is_file()):
+    if is_known or not (rules.is_shared and are_results and path.is_file()):
         return challenge
     try:
         with path.open("rb") as stream:

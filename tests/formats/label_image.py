@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from evaluation.files.formats.tables import CLASS_COLUMNS, ID_COLUMNS
+from evaluation.files.formats.headers import CLASS_COLUMNS, ID_COLUMNS
 from formats import Table
 from formats.pixels import (
     CUT_OFF,

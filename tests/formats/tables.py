@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluation.files.formats.tables import CASE_COLUMNS, CLASS_COLUMNS
+from evaluation.files.formats.headers import CASE_COLUMNS, CLASS_COLUMNS
 from formats import Table
 from nuclei_metrics.model import Case, ClassTable
 

@@ -15,12 +15,13 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
-from itertools import islice
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from evaluation.challenge.formats import FORMATS
 from evaluation.files.decoding.annotations import Annotations, Collection
 from evaluation.files.decoding.guard import Bounds, bounds_of, broke_off, decode, reader_faults_told
 from evaluation.files.decoding.streams import SPLIT, damage_told
@@ -33,6 +34,7 @@ __all__ = [
     "Format",
     "OpenFile",
     "Request",
+    "all_formats",
     "begin_annotations",
     "begin_several",
     "format_of",
@@ -46,21 +48,21 @@ BY_NAME = (".nii", ".nii.gz", ".nrrd")  # SimpleITK reads files of a name only
 
 Companions = Mapping[str, tuple[BinaryIO, str]]
 NO_COMPANIONS: Companions = MappingProxyType({})
-_FAMILIES = {  # the module that has the record of a format in its ``FORMATS``
-    "annotation_xml": ("aperio_xml", "asap_xml"),
-    "geojson": ("geojson",),
-    "listed_nuclei": ("polygons_json", "points_json", "contours_json", "yolo_txt"),
-    "coco": ("coco_json", "midog_json"),
-    "tables": ("points_csv", "nucls_csv", "counts_csv"),
-    "run_lengths": ("rle_csv",),
+_FAMILIES = {  # modules of formats, in the order of detection; the modules of others are called like their format
+    "arrays": ("conic_array", "pannuke_masks", "hovernet_mat", "nary_mat"),
     "label_image": ("label_image", "colour_map"),
-    "arrays": ("conic_array", "pannuke_masks", "nary_mat", "hovernet_mat"),
+    "run_lengths": ("rle_csv",),
+    "tables": ("nucls_csv", "points_csv", "counts_csv"),
+    "geojson": ("geojson",),
+    "listed_nuclei": ("yolo_txt", "polygons_json", "points_json", "contours_json"),
+    "coco": ("coco_json", "midog_json"),
+    "annotation_xml": ("asap_xml", "aperio_xml"),
 }
 
 
 def module_of(name: str) -> str:
     """Return the module that a format is in."""
-    (family,) = (family for family, formats in _FAMILIES.items() if name in formats)
+    family = next((family for family, formats in _FAMILIES.items() if name in formats), name)
     return f"{__name__}.{family}"
 
 
@@ -68,6 +70,12 @@ def format_of(name: str) -> Format:
     """Return a format; its module is imported on first use, so that a challenge pays only for the formats it has."""
     formats: Mapping[str, Format] = import_module(module_of(name)).FORMATS
     return formats[name]
+
+
+def all_formats() -> Iterator[tuple[str, Format]]:
+    """Yield every format, in the order of detection."""
+    for name in dict.fromkeys([*chain.from_iterable(_FAMILIES.values()), *FORMATS]):
+        yield name, format_of(name)
 
 
 def read_annotations(

@@ -23,7 +23,7 @@ from evaluation.challenge.formats import AsapXmlRules
 from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.streams import check_number
 from evaluation.files.decoding.xml import MISSING, Dialect, Vertices, read_elements
-from evaluation.files.formats.format import Example, Format, Request, outlines_of_rings
+from evaluation.files.formats.format import Example, Format, Request, Word, outlines_of_rings
 from evaluation.files.formats.sheet import SKIPPED, UNKNOWN, Sheet, class_of_names
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
@@ -409,6 +409,17 @@ def _example_of_asap_xml(made: Example, cases: Sequence[Case], class_name: str |
 
 
 FORMATS = {
-    "aperio_xml": Format("Aperio ImageScope XML", _example_of_aperio_xml, read=_read_aperio_xml),
-    "asap_xml": Format("ASAP XML", _example_of_asap_xml, read=_read_asap_xml),
+    "aperio_xml": Format(
+        "Aperio ImageScope XML", _example_of_aperio_xml, read=_read_aperio_xml, root=b"<Annotations", centred=("",)
+    ),
+    "asap_xml": Format(
+        "ASAP XML",
+        _example_of_asap_xml,
+        read=_read_asap_xml,
+        root=b"<ASAP_Annotations",
+        told_by=(
+            Word(("Dot", "PointSet"), {"shape": "point"}),
+            Word(("Polygon", "Rectangle", "Spline"), {"shape": "outline"}),
+        ),
+    ),
 }

@@ -39,7 +39,7 @@ from evaluation.files.decoding.label_array import (
     check_shape,
     find_binary_mask,
 )
-from evaluation.files.decoding.mat_file import MatFile, Variable, read_mat_labels
+from evaluation.files.decoding.mat_file import MatFile, Variable, choose_variable, read_mat_labels
 from evaluation.files.decoding.pixels import read_npy_header
 from evaluation.files.decoding.streams import (
     NPY_MAGIC,
@@ -51,7 +51,17 @@ from evaluation.files.decoding.streams import (
     stream_size,
 )
 from evaluation.files.formats import label_image
-from evaluation.files.formats.format import CasesOnDemand, Example, Format, Request, noting, npy_bytes
+from evaluation.files.formats.format import (
+    CasesOnDemand,
+    Example,
+    Format,
+    ListedImage,
+    Request,
+    SizeYx,
+    noting,
+    npy_bytes,
+    plain_size,
+)
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
 from nuclei_metrics.model import Case, Int16, Int64, LabelImage, LabelRuns
@@ -409,22 +419,61 @@ def _example_of_hovernet_mat(made: Example, cases: Sequence[Case], class_name: s
     return file.getvalue()
 
 
+# --- what shows the formats, and the images of a file -----------------------------------------------------------------
+
+
+MOST_CHANNELS = 16
+
+
+def _are_masks(shape: tuple[int, ...]) -> bool:
+    """Return whether an array has the shape of masks: of all images four axes, of one three, and a few channels."""
+    return len(shape) in (3, 4) and 2 < shape[-1] <= MOST_CHANNELS and (len(shape) == 4 or shape[0] > 2)
+
+
+def _list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
+    """List the images of an array N x H x W (x C), which has numbers for them; of PanNuke's H x W x C the only one."""
+    shape = CaseArray(stream, request).shape
+    if len(shape) == 3 and request.rules.file_holds == "either" and not request.rules.is_shared:
+        return [ListedImage((), None, plain_size([*shape[:2]]))]
+    size_yx = plain_size(list(shape[1:3]))
+    return [ListedImage((), index, size_yx) for index in range(shape[0] if len(shape) > 2 else 0)]
+
+
+def _size_in_mat(stream: BinaryIO, request: Request, name: str) -> SizeYx | None:
+    mat = MatFile(stream, where=request.where, bytes_limit=request.limits.bytes_per_file)
+    is_nary = request.rules.format == "nary_mat"
+    variable = choose_variable(mat.variables, request.where) if is_nary else variable_of(mat, IDS)
+    return None if variable is None else label_image.plane_of(variable.shape, ())
+
+
 FORMATS = {
     "conic_array": Format(
         "NumPy array, cases x height x width x 2 (nuclei, classes)",
         _example_of_conic_array,
         read_all=_read_conic_array_collection,
+        detect=lambda file: file.what if len(file.shape) == 4 and file.shape[3] == 2 else "",
+        list_images=_list_images,
     ),
     "pannuke_masks": Format(
         "NumPy array, height x width x channels, the nuclei of a class in each channel",
         _example_of_pannuke_masks,
         read=_read_pannuke_masks,
         read_all=_read_pannuke_masks_collection,
+        detect=lambda file: file.what if _are_masks(file.shape) else "",
+        list_images=_list_images,
     ),
-    "nary_mat": Format("MATLAB file with the labels in `n_ary_mask`", _example_of_nary_mat, read=_read_nary_mat),
     "hovernet_mat": Format(
         "MATLAB file of HoVer-Net (`inst_map`, `inst_type`) or Lizard (`inst_map`, `class`, `id`)",
         _example_of_hovernet_mat,
         read=_read_hovernet_mat,
+        detect=lambda file: file.what if file.kind == "matlab" and IDS in file.names else "",
+        find_size=_size_in_mat,
+    ),
+    "nary_mat": Format(
+        "MATLAB file with the labels in `n_ary_mask`",
+        _example_of_nary_mat,
+        read=_read_nary_mat,
+        detect=lambda file: file.what if file.kind == "matlab" else "",
+        find_size=_size_in_mat,
     ),
 }

@@ -38,11 +38,15 @@ from evaluation.files.formats.annotation_lists import ListSheet
 from evaluation.files.formats.format import (
     Example,
     Format,
+    ListedImage,
     Request,
+    SizeYx,
+    Word,
     are_coordinates,
     noting,
     outlines_of_rings,
     part_of,
+    plain_size,
 )
 from evaluation.files.formats.run_lengths import CodeRuns, instances_of_codes, join_parts, runs_of_counts
 from evaluation.files.formats.sheet import NUMBERS, SKIPPED, UNKNOWN, FileFaults, json_of, numbers_in
@@ -53,6 +57,7 @@ from nuclei_metrics.model.arrays import expand
 
 NO_CASE = -1
 CaseOfImage = Callable[[str], Case | None]
+EMPTY_LIST = "an empty list: no nucleus"  # of Segment Anything, or results of COCO
 CATEGORY_NUMBER = re.compile(r"-?[0-9]+")
 
 # --- the document -----------------------------------------------------------------------------------------------------
@@ -69,7 +74,7 @@ class Image:
 
 
 @dataclass(slots=True)
-class CocoDocument:
+class _CocoDocument:
     """Content of a file in any of the three forms.
 
     pieces      the annotations or results, in pieces, for one pass; each should be an object
@@ -87,7 +92,7 @@ class CocoDocument:
 
     def image_ids(self) -> list[str]:
         """List the ids of the images that annotations name, in the order of the file, which is read to its end."""
-        ids = (id_of(entry, "image_id") for piece in self.pieces for entry in piece if type(entry) is dict)
+        ids = (_id_of(entry, "image_id") for piece in self.pieces for entry in piece if type(entry) is dict)
         return [id for id in dict.fromkeys(ids) if id is not None]
 
     def names(self, image: str) -> list[str]:
@@ -101,32 +106,32 @@ class CocoDocument:
         return next((cases[name] for name in self.names(image) if name in cases), None)
 
 
-def id_of(entry: Mapping[str, Any], key: str) -> str | None:
+def _id_of(entry: Mapping[str, Any], key: str) -> str | None:
     """Return the id under a key as text; None if missing or of another type."""
     value = entry.get(key)
     return str(value) if type(value) is int or type(value) is str else None
 
 
-def read_coco(stream: BinaryIO, request: Request) -> CocoDocument:
+def read_coco(stream: BinaryIO, request: Request) -> _CocoDocument:
     """Read the document in a file. Raises InputFault: not-json, too-large, too-deep, not-coco, invalid-annotation."""
     where = request.where
     stream.seek(0)
     records = read_records(stream, key="annotations", where=where, limits=request.limits)
     root = records.root
     if records.pieces is not None:
-        document = CocoDocument(where, records.pieces)
+        document = _CocoDocument(where, records.pieces)
         return _read_tables(document, root) if type(root) is dict else document
     if type(root) is not dict:
         raise refused("not-coco", where, got="not an object or a list")
     if type(root.get("masks")) is list:
-        return CocoDocument(where, iter([_read_masks(root, where)]), "masks", is_one_image=True)
+        return _CocoDocument(where, iter([_read_masks(root, where)]), "masks", is_one_image=True)
     if type(root.get("annotations")) is dict and "images" in root:  # LIVECell: annotations by their ids
-        return _read_tables(CocoDocument(where, iter([list(root["annotations"].values())])), root)
+        return _read_tables(_CocoDocument(where, iter([list(root["annotations"].values())])), root)
     got = f"an object with {listed(root, last='and')}" if root else "an empty object"
     raise refused("not-coco", where, got=got)
 
 
-def _read_tables(document: CocoDocument, root: Mapping[str, Any]) -> CocoDocument:
+def _read_tables(document: _CocoDocument, root: Mapping[str, Any]) -> _CocoDocument:
     """Read the images and categories into a document. Raises InputFault for entries without an id."""
     document.list_name = "annotations"
     faults = FileFaults(document.where)
@@ -136,12 +141,12 @@ def _read_tables(document: CocoDocument, root: Mapping[str, Any]) -> CocoDocumen
             raise refused("not-coco", document.where, got=f"'{key}' that are no list")
         for index, entry in enumerate(entries):
             place = f"{key}[{index}]"
-            id = id_of(entry, "id") if type(entry) is dict else None
+            id = _id_of(entry, "id") if type(entry) is dict else None
             if id is None:
                 expected = "an object with an 'id', a whole number or a text"
                 faults.fault("invalid-annotation", place, wording="value", expected=expected, value=entry)
                 continue
-            name = id_of(entry, name_key)
+            name = _id_of(entry, name_key)
             if key == "images":
                 image = Image(place, name, entry.get("height"), entry.get("width"))
                 before = document.images.setdefault(id, image).file_name
@@ -177,7 +182,7 @@ class _Places:
     """
 
     def __init__(
-        self, document: CocoDocument, images: Iterable[str], case_of: CaseOfImage, nameless: Case | None = None
+        self, document: _CocoDocument, images: Iterable[str], case_of: CaseOfImage, nameless: Case | None = None
     ) -> None:
         self.document, self.case_of, self.nameless = document, case_of, nameless
         self.faults = FileFaults(document.where)
@@ -207,7 +212,7 @@ class _Places:
 
     def number_of_entry(self, entry: Mapping[str, Any], place: str) -> int:
         """Find the number of the case of an annotation, or NO_CASE: then its image is counted, or its id is a fault."""
-        image = id_of(entry, "image_id")
+        image = _id_of(entry, "image_id")
         if entry.get("image_id") is None and self.nameless is not None:
             if not self.cases:
                 self.cases.append(self.nameless)
@@ -288,7 +293,7 @@ class _AnnotatedNuclei(ListSheet, ABC):
 
     probability_name = "score"
 
-    def __init__(self, document: CocoDocument, places: _Places, request: Request) -> None:
+    def __init__(self, document: _CocoDocument, places: _Places, request: Request) -> None:
         super().__init__(request, lambda number: f"{document.list_name}[{number}]")
         self.document = document
         self.places = places
@@ -317,7 +322,7 @@ class _AnnotatedNuclei(ListSheet, ABC):
         if self.per_case[case] > self.request.limits.instances_per_case:
             where = f"{self.request.where}, case {quote(self.places.cases[case].name)}"
             check_number(self.per_case[case], "nuclei", "instances_per_case", where, self.request.limits)
-        source = id_of(entry, "id")
+        source = _id_of(entry, "id")
         self.case.append(case)
         self.class_id.append(class_id)
         self.source_id.append(str(number) if source is None else source)
@@ -331,7 +336,7 @@ class _AnnotatedNuclei(ListSheet, ABC):
 
     def class_of_entry(self, entry: Mapping[str, Any]) -> int:
         """Look up the class id of an annotation: SKIPPED, or 0 for an unknown one, which is recorded."""
-        category = id_of(entry, "category_id")
+        category = _id_of(entry, "category_id")
         if category is None:
             if entry.get("category_id") is not None and not self.request.file_class:
                 self.wrong_value(entry, "category_id", "a whole number or a name")
@@ -430,7 +435,7 @@ def _read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mappin
 class _SegmentedNuclei(_AnnotatedNuclei):
     """Nuclei with polygons or run-length codes."""
 
-    def __init__(self, document: CocoDocument, places: _Places, request: Request) -> None:
+    def __init__(self, document: _CocoDocument, places: _Places, request: Request) -> None:
         if document.is_one_image and places.nameless is None:
             fix = "Write a list of results, each with its 'image_id'."
             raise refused("not-coco", document.where, got="the masks of one image, without its name", fix=fix)
@@ -602,7 +607,7 @@ def _read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mappi
 class _BoxedNuclei(_AnnotatedNuclei):
     """Nuclei with boxes of two corners."""
 
-    def __init__(self, document: CocoDocument, places: _Places, request: Request) -> None:
+    def __init__(self, document: _CocoDocument, places: _Places, request: Request) -> None:
         super().__init__(document, places, request)
         self.rows: list[int] = []
         self.pending: list[list[float]] = []
@@ -640,12 +645,57 @@ def _example_of_midog_json(made: Example, cases: Sequence[Case], class_name: str
     return _example_document(made, cases, shapes)
 
 
+# --- the images of a file ---------------------------------------------------------------------------------------------
+
+
+def _sizes_of_codes(document: _CocoDocument) -> Iterator[tuple[str | None, SizeYx | None]]:
+    """Yield, for each annotation, the image that it names, if it does, and the size in its code, if it has one."""
+    for entry in (entry for piece in document.pieces for entry in piece if type(entry) is dict):
+        code = entry.get("segmentation")
+        yield _id_of(entry, "image_id"), plain_size(code.get("size")) if type(code) is dict else None
+
+
+def _list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
+    document = read_coco(stream, request)
+    sizes = {image: plain_size([entry.height, entry.width]) for image, entry in document.images.items()}
+    if not sizes or None in sizes.values():
+        only = set(sizes)
+        for image, size in _sizes_of_codes(document):
+            if image is not None and (not only or image in only):
+                sizes[image] = sizes.get(image) or size
+    return [ListedImage(tuple(reversed(document.names(image)[:4])), None, size, image) for image, size in sizes.items()]
+
+
+def _find_size(stream: BinaryIO, request: Request, name: str) -> SizeYx | None:
+    """Find the size of the image named like the file, or of the only image, from the list of images or a code."""
+    document, images = read_coco(stream, request), {name: Case(name, name, 1, 1)}
+    fitting = [image for image in document.images if document.find_case(image, images)] or list(document.images)
+    if len(fitting) == 1:
+        entry = document.images[fitting[0]]
+        if size_yx := plain_size([entry.height, entry.width]):
+            return size_yx
+    sizes = (size for image, size in _sizes_of_codes(document) if not fitting or image in (None, *fitting))
+    return next(filter(None, sizes), None)
+
+
 FORMATS = {
-    "coco_json": Format("COCO JSON", _example_of_coco_json, read=_read_coco_json, read_all=_read_coco_json_collection),
+    "coco_json": Format(
+        "COCO JSON",
+        _example_of_coco_json,
+        read=_read_coco_json,
+        read_all=_read_coco_json_collection,
+        detect=lambda file: EMPTY_LIST if file.head.split() in ([b"[]"], [b"[", b"]"]) else "",
+        told_by=(Word(("segmentation", "masks")),),
+        list_images=_list_images,
+        find_size=_find_size,
+    ),
     "midog_json": Format(
         "MIDOG JSON, a box for each nucleus",
         _example_of_midog_json,
         read=_read_midog_json,
         read_all=_read_midog_json_collection,
+        told_by=(Word(("bbox",), is_late=True),),
+        list_images=_list_images,
+        find_size=_find_size,
     ),
 }

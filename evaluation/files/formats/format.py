@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Generic
+from typing import Any, BinaryIO, Generic, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -294,17 +294,89 @@ def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
     return mat_bytes(array) if suffix == ".mat" else npy_bytes(array)
 
 
+# --- Detection: the format of a file, and its images. -----------------------------------------------------------------
+
+
+SizeYx = tuple[int, int]
+LARGEST_SIDE = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What is known of a file of unknown format.
+
+    kind   of its content
+    what   description of an array or a MATLAB file
+    head   of a text: its first bytes, at least a line, without gzip
+    names  of the variables of a MATLAB file, or of the columns of a table in lower case
+    shape  of a NumPy array
+    """
+
+    kind: Literal["image", "array", "matlab", "json", "xml", "text"]
+    what: str = ""
+    head: bytes = b""
+    names: Set[str] = frozenset()
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """Words in quotes in a JSON or XML file that tell its format, the first one in the file before others.
+
+    texts    the words; ASCII
+    keys     of the rules that they tell, such as ``shape``
+    is_key   whether they decide before a colon only
+    is_late  whether they decide only if no other word of the file does
+    """
+
+    texts: Sequence[str]
+    keys: Mapping[str, str] = field(default_factory=dict)
+    is_key: bool = False
+    is_late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListedImage:
+    """An image of a file of all cases.
+
+    names    its possible names, the likeliest first; empty if the file only numbers images
+    index    its index from 0, if the file contains nothing else about it
+    size_yx  height and width, px; None if unknown
+    id       its number in a COCO file, as used in results
+    """
+
+    names: tuple[str, ...]
+    index: int | None = None
+    size_yx: SizeYx | None = None
+    id: str | None = None
+
+
+def plain_size(size: object) -> SizeYx | None:
+    """Return height and width, if they are two whole numbers above 0."""
+    if type(size) is list and len(size) == 2 and all(type(side) is int and 1 <= side <= LARGEST_SIDE for side in size):
+        return size[0], size[1]
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a format is read and written: a row of ``FORMATS`` of its module. docs/development.md states how to add one.
+    """A format: a row of ``FORMATS`` of its module. docs/development.md states how to add one.
 
-    words     description of the files for participants
-    example   writes a valid file for an ``Example``, its cases (one, unless the file contains all) and the name of its
-              class, None if it contains all
-    read      reads the annotations of a case from a stream, for a ``Request``, the case, and its further files,
-              by key
-    read_all  reads annotations of all cases from a stream, for a ``Request`` and the cases by their names in such files
-    explain   returns sentences for participants about the special keys of this format
+    words        description of the files for participants
+    example      writes a valid file for an ``Example``, its cases (one, unless the file contains all) and the name of
+                 its class, None if it contains all
+    read         reads the annotations of a case from a stream, for a ``Request``, the case, and its further files,
+                 by key
+    read_all     reads annotations of all cases from a stream, for a ``Request`` and the cases by their names in such
+                 files
+    explain      returns sentences for participants about the special keys of this format
+    detect       returns what in the ``Beginning`` of a file shows this format; "" if nothing does
+    root         beginning of the root element of XML
+    told_by      words that tell the format of JSON, or keys of its rules in XML with this root
+    list_images  lists the images of a file of all cases
+    find_size    finds the size of the image of a file of one case, for a stream, ``Request`` and the name of the image
+    centred      the tools, "" for any, whose whole coordinates are taken for pixel centres without a challenge
+    places       what tells places only together with the size of the image, and a further remedy; None: nothing
     """
 
     words: str
@@ -312,3 +384,10 @@ class Format:
     read: Callable[..., Annotations] | None = None
     read_all: Callable[..., Collection] | None = None
     explain: Callable[[Any], list[str]] | None = None
+    detect: Callable[[Beginning], str] | None = None
+    root: bytes = b""
+    told_by: Sequence[Word] = ()
+    list_images: Callable[[BinaryIO, Request], list[ListedImage]] | None = None
+    find_size: Callable[[BinaryIO, Request, str], SizeYx | None] | None = None
+    centred: Sequence[str] = ()
+    places: tuple[str, str] | None = None

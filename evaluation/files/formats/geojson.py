@@ -28,7 +28,7 @@ from evaluation.challenge.formats import FeatureRules, GeojsonRules
 from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.json import JsonText, repeated_key, resting_collector
 from evaluation.files.formats.annotation_lists import NucleusLists, Rings, names_and_probabilities, root_words
-from evaluation.files.formats.format import Example, Format, Request
+from evaluation.files.formats.format import Example, Format, Request, Word
 from evaluation.files.formats.sheet import SKIPPED, UNKNOWN, class_of_name, json_of
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
@@ -605,4 +605,15 @@ def _example_of_geojson(made: Example, cases: Sequence[Case], class_name: str | 
     return orjson.dumps({"type": "FeatureCollection", "features": features})
 
 
-FORMATS = {"geojson": Format("GeoJSON as QuPath writes it", _example_of_geojson, read=_read_geojson)}
+FORMATS = {
+    "geojson": Format(
+        "GeoJSON as QuPath writes it",
+        _example_of_geojson,
+        read=_read_geojson,
+        told_by=(
+            Word(OUTLINE_KINDS, {"shape": "outline"}),
+            Word(POINT_KINDS, {"shape": "point"}),
+            Word(("FeatureCollection",), is_late=True),
+        ),
+    )
+}

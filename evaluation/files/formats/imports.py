@@ -61,7 +61,7 @@ from evaluation.files.decoding.streams import (
     damage_told,
     is_of_zarr,
 )
-from evaluation.files.formats.tables import CLASS_COLUMNS
+from evaluation.files.formats.headers import CLASS_COLUMNS
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
 

@@ -27,14 +27,17 @@ from evaluation.files.formats.format import (
     Example,
     Format,
     Request,
+    SizeYx,
     csv_bytes,
     image_bytes,
     mat_bytes,
     noting,
+    plain_size,
     tiff_bytes,
 )
+from evaluation.files.formats.headers import CLASS_COLUMNS, ID_COLUMNS
 from evaluation.files.formats.sheet import SKIPPED, Sheet
-from evaluation.files.formats.tables import CLASS_COLUMNS, ID_COLUMNS, rows_limit
+from evaluation.files.formats.tables import rows_limit
 from evaluation.findings import Finding, fault, quote, with_rest
 from evaluation.findings.errors import InputFault, refused
 from nuclei_metrics.model import Bool, Case, ClassTable, Instances, Int16, Int32, Int64, LabelImage, LabelRuns
@@ -608,14 +611,51 @@ def contested_px(start: Int64, stop: Int64) -> int:
     return int(np.maximum(shared_stop - np.maximum(shared_start, counted_to), 0).sum())
 
 
+# --- what shows the formats, and the size of the image ----------------------------------------------------------------
+
+
+COLOUR_CHANNELS = (3, 4)
+
+
+def _find_size(stream: BinaryIO, request: Request, name: str) -> SizeYx | None:
+    """Find the size in the header of an image file; None for suffixes that label images do not have."""
+    if (suffix := suffix_of(request.name)) not in CONTAINERS:
+        return None
+    pixels = peek(stream, suffix, request.where, request.limits.bytes_per_file)
+    if pixels.dtype is not None:
+        label_array.check_dtype(pixels.dtype, where=request.where)
+    has_classes = request.rules.value("class_channel") is not None
+    channels = COLOUR_CHANNELS if request.rules.format == "colour_map" else (2,) * has_classes
+    return plane_of(pixels.shape, channels)
+
+
+def plane_of(shape: tuple[int, ...], channels: tuple[int, ...]) -> SizeYx | None:
+    """Return the plane size of an array of this shape; ``channels``: allowed numbers per image.
+
+    The first two axes if it is not clear, so that the reader can state the fault.
+
+    >>> plane_of((1, 20, 30), ()), plane_of((2, 20, 30), (2,)), plane_of((20, 30, 4), (3, 4)), plane_of((7,), ())
+    ((20, 30), (20, 30), (20, 30), None)
+    """
+    sizes = shape if len(shape) == 2 + bool(channels) else tuple(size for size in shape if size != 1)
+    if channels and len(sizes) == 3 and sizes[2] not in channels and sizes[0] in channels:
+        sizes = sizes[1:]
+    return plain_size(list((sizes if len(sizes) >= 2 else shape)[:2]))
+
+
 FORMATS = {
     "label_image": Format(
-        "label image: 0 is background, every other number one nucleus", _example_of_label_image, read=read_label_image
+        "label image: 0 is background, every other number one nucleus",
+        _example_of_label_image,
+        read=read_label_image,
+        detect=lambda file: file.what if file.kind in ("image", "array") else "",
+        find_size=_find_size,
     ),
     "colour_map": Format(
         "PNG with a colour for each class and borders between nuclei",
         _example_of_colour_map,
         read=_read_colour_map,
         explain=_explain_colour_map,
+        find_size=_find_size,
     ),
 }

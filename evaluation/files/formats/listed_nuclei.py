@@ -51,7 +51,7 @@ from evaluation.files.formats.annotation_lists import (
     names_and_probabilities,
     root_words,
 )
-from evaluation.files.formats.format import Example, Format, Request
+from evaluation.files.formats.format import Example, Format, Request, SizeYx, Word, plain_size
 from evaluation.files.formats.sheet import SKIPPED, UNKNOWN, class_of_text, json_of
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
@@ -60,6 +60,7 @@ from nuclei_metrics.model import Case, Float64, Outlines, Points
 VERSION = {"major": 1, "minor": 0}
 PLANE = 0.5
 COUNTING_NAME = re.compile(r"Point \d+")
+YOLO_LINE = re.compile(rb"[0-9]{1,5}(?: +[0-9.eE+-]+){6,}\s*?(?:\n|$)", re.ASCII)
 
 
 def _read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
@@ -255,12 +256,11 @@ def _read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], c
         return reader.nuclei.annotations()
 
 
-def size_in_labelme(stream: BinaryIO, request: Request) -> list[Any] | None:
-    """Find the height and width of a labelme file, of any type."""
+def _size_in_labelme(stream: BinaryIO, request: Request, name: str) -> SizeYx | None:
     if request.rules.value("tool") != "labelme":
         return None
     root = read_records(stream, key="shapes", where=request.where, limits=request.limits, nan_is_null=True).root
-    return [root.get("imageHeight"), root.get("imageWidth")] if isinstance(root, dict) else None
+    return plain_size([root.get("imageHeight"), root.get("imageWidth")]) if isinstance(root, dict) else None
 
 
 def _names_of_types(root: Any) -> dict[int, str]:
@@ -465,20 +465,36 @@ def _example_of_yolo_txt(made: Example[YoloTxtRules], cases: Sequence[Case], cla
 
 FORMATS = {
     "polygons_json": Format(
-        'JSON of the platform\'s kind "Multiple polygons"', _example_of_polygons_json, read=_read_polygons_json
+        'JSON of the platform\'s kind "Multiple polygons"',
+        _example_of_polygons_json,
+        read=_read_polygons_json,
+        told_by=(Word(("Multiple polygons",)),),
     ),
     "points_json": Format(
-        'JSON of the platform\'s kind "Multiple points"', _example_of_points_json, read=_read_points_json
+        'JSON of the platform\'s kind "Multiple points"',
+        _example_of_points_json,
+        read=_read_points_json,
+        told_by=(Word(("Multiple points",)),),
     ),
     "contours_json": Format(
         "JSON of HoVer-Net, CellViT or labelme",
         _example_of_contours_json,
         read=_read_contours_json,
         explain=_explain_contours_json,
+        told_by=(
+            Word(("nuc",), {"tool": "hovernet", "shape": "outline"}, is_key=True),
+            Word(("contour",), {"tool": "cellvit", "shape": "outline"}, is_key=True),
+            Word(("cells",), {"tool": "cellvit", "shape": "point"}, is_key=True, is_late=True),
+            Word(("shapes",), {"tool": "labelme", "shape": "outline"}, is_key=True),
+        ),
+        find_size=_size_in_labelme,
+        centred=("hovernet", "cellvit"),
     ),
     "yolo_txt": Format(
         "YOLO's text files: a line `class x1 y1 x2 y2 …` for each nucleus, in shares of width and height",
         _example_of_yolo_txt,
         read=_read_yolo_txt,
+        detect=lambda file: "lines of a class and pairs of numbers" if YOLO_LINE.match(file.head) else "",
+        places=("shares of the image", ""),
     ),
 }

@@ -29,6 +29,7 @@ from evaluation.files.decoding.annotations import Annotations, Collection
 from evaluation.files.decoding.csv import numbers_of
 from evaluation.files.formats import tables
 from evaluation.files.formats.format import Example, Format, Request, csv_bytes, noting, part_of
+from evaluation.files.formats.headers import CASE_COLUMNS, CLASS_COLUMNS, columns_among
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from nuclei_metrics.model import Bool, Case, Instances, Int32, Int64
@@ -391,11 +392,11 @@ def _read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], ca
     """
     table = tables.load_table(stream, request, len(cases))
     code_column = table.need(*CODE_COLUMNS)
-    rows = tables.rows_of_cases(table, table.need(*tables.CASE_COLUMNS), cases)
+    rows = tables.rows_of_cases(table, table.need(*CASE_COLUMNS), cases)
     faults = _faults_of_row_sizes(rows)
     rows = rows.take(np.array([bool(cell.strip()) for cell in rows.table.cells(code_column)], np.bool_))
     tables.check_rows_per_case(rows, request)
-    nuclei = tables.NucleusRows(rows.table, request, tables.CLASS_COLUMNS)
+    nuclei = tables.NucleusRows(rows.table, request, CLASS_COLUMNS)
     rows = rows.take(nuclei.is_nucleus)
     nuclei.faults.others += faults
     codes = [cell.decode() for cell in rows.table.cells(code_column)]
@@ -457,6 +458,12 @@ def _explain_rle_csv(rules: RleCsvRules) -> list[str]:
 
 FORMATS = {
     "rle_csv": Format(
-        "CSV of run-length codes", _example_of_rle_csv, read_all=_read_rle_csv_collection, explain=_explain_rle_csv
+        "CSV of run-length codes",
+        _example_of_rle_csv,
+        read_all=_read_rle_csv_collection,
+        explain=_explain_rle_csv,
+        detect=lambda file: columns_among(file, {name.casefold() for name in CODE_COLUMNS}),
+        list_images=tables.list_images,
+        places=("numbers of pixels, counted column by column", " Or add the columns 'Height' and 'Width'."),
     )
 }

@@ -19,8 +19,7 @@ without names, in the order of the images in its arrays. https://github.com/Tiss
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
@@ -30,14 +29,18 @@ from evaluation.challenge.formats import NuclsCsvRules, PointsCsvRules
 from evaluation.files.decoding.annotations import Annotations, Collection
 from evaluation.files.decoding.csv import Table, count_rest, numbers_of, read_table
 from evaluation.files.decoding.streams import check_number
+from evaluation.files.formats import headers
 from evaluation.files.formats.format import (
     Example,
     Format,
+    ListedImage,
     Request,
+    SizeYx,
     are_coordinates,
     csv_bytes,
     outlines_of_rings,
     part_of,
+    plain_size,
     to_px,
 )
 from evaluation.files.formats.sheet import SKIPPED, Sheet, check_size, keys_of_classes
@@ -45,89 +48,12 @@ from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from nuclei_metrics.model import Bool, Case, Counts, Float64, Int64, Points
 
-# The headers that every CSV reader takes, the likeliest first; upper and lower case are the same.
-CASE_COLUMNS = ("case", "image_id", "ImageId", "image", "id")
-NAMED_CASE_COLUMNS = CASE_COLUMNS[:-1]  # where "id" may be that of a nucleus
-CLASS_COLUMNS = ("class", "cell_type", "label", "type")
-# The headers of x and y in px, the likeliest first, and those of the class: tables of other tools count px as we do.
-POINT_COLUMNS = (
-    ("x", "y", CLASS_COLUMNS),
-    ("xm", "ym", CLASS_COLUMNS),  # ImageJ: centres of mass
-    ("axis-1", "axis-0", CLASS_COLUMNS),  # napari: of rows and columns the row comes first
-    ("centroid-1", "centroid-0", ("class", "cell_type", "type")),  # scikit-image, whose label is an id
-    ("location_center_x", "location_center_y", CLASS_COLUMNS),  # CellProfiler
-    ("areashape_center_x", "areashape_center_y", CLASS_COLUMNS),
-    ("centroid x px", "centroid y px", ("class", "classification")),  # QuPath
-    ("center of the object_0", "center of the object_1", ("predicted class",)),  # ilastik
-)
-MORE_AXES = ("axis-2", "vertex-index", "centroid-2")
-IMAGE_NUMBERS = ("imagenumber", "slice", "frame", "timestep")  # count images, which they do not name
-WITH_XY = "with columns x and y in px"
-OF_QUPATH = f"export GeoJSON (File > Export objects as GeoJSON), or divide by the size of a pixel: a table {WITH_XY}"
-ONE_EACH = f"write a table for each image, {WITH_XY}"
-BY_ROW = "name the columns y and x; if a nucleus has several rows, write label images"
-# Headers that all occur in a table that is not read, what it is, and what to do. A micro sign in lower case is a mu.
-OTHER_TABLES = (
-    (("shape-type", "vertex-index"), "shapes of napari", "export their labels layer (.tif)"),
-    (("axis-0", "axis-1", "axis-2"), "points of napari with more than two axes", ONE_EACH),
-    *(((row, column), "places by row and column", BY_ROW) for row, column in (("row", "col"), ("row", "column"))),
-    (("centroid-2",), "a table of scikit-image with more than two axes", ONE_EACH),
-    (("position_x", "track_id"), "spots of TrackMate, in units of the image", f"write a table {WITH_XY}"),
-    (("centroid x \u03bcm",), "measurements of QuPath in µm", OF_QUPATH),
-    (("centroid_x_um",), "measurements of QuPath in µm", OF_QUPATH),
-    (("imagenumber",), "a table of CellProfiler without coordinates", "export with MeasureObjectSizeShape"),
-    (("xmin", "xmax", "ymin", "ymax"), "a table of boxes without outlines", f"write outlines, or a table {WITH_XY}"),
-    (
-        ("cellid", "x_local_px", "y_local_px"),
-        "outlines by their vertices, as CosMx's",
-        "write GeoJSON, or label images",
-    ),
-    (("vertex_x", "vertex_y"), "outlines by their vertices, as Xenium's in µm", "write GeoJSON in px, or label images"),
-    (("geometry",), "a table of shapes (WKT)", "write GeoJSON, or GeoParquet"),
-    (("labelimage_oid",), "a table of ilastik without coordinates", "export the feature 'Center of the object', too"),
-    *(
-        ((name,), "a table of outlines as texts", "write GeoJSON")
-        for name in ("polygon", "polygons", "wkt", "geometry", "contour", "vertices", "outline")
-    ),
-)
-ID_COLUMNS = ("id", "instance", "label")
-OBJECT_COLUMNS = re.compile(
-    r"(?:(?:cell|nucleus|object|instance|contour|polygon|shape|mask)[ _]?(?:id|index|number)?|id|roi)"
-)
-COLUMN_PREFIX = "probability_"  # of columns with the probability of a class
-PROBABILITY_COLUMNS = ("probability", "score", "confidence")
+IMAGES_AT_MOST = 1000  # of a table, for its limit of rows
 
 
 def _find_case(cases: Mapping[str, Case], key: str) -> Case | None:
     """Find the case that a file calls ``key``; folders before the name of an image file do not count."""
     return cases.get(key) or cases.get(key.replace("\\", "/").rpartition("/")[2])
-
-
-def point_columns(names: Set[str]) -> tuple[str, str, tuple[str, ...]] | None:
-    """Find the headers of x, y and the class in a table of points; None if x or y is missing, or there are more axes.
-
-    names  of the columns, in lower case
-    """
-    if names & {*MORE_AXES} and not names >= {"x", "y"}:
-        return None
-    columns = next((of_tool for of_tool in POINT_COLUMNS if names >= {*of_tool[:2]}), None)
-    if columns is None or not _is_of_imagej(names):
-        return columns
-    return (*columns[:2], tuple(name for name in columns[2] if name != "label"))
-
-
-def _is_of_imagej(names: Set[str]) -> bool:
-    """Return whether a column ``label`` comes from ImageJ's results: the name of the image, perhaps with the ROI."""
-    return "label" in names and not names.isdisjoint(("area", "mean", "perim.", "intden", "%area"))
-
-
-def other_table(names: Set[str]) -> str:
-    """Describe a table without columns of points, with a remedy; "" if unknown.
-
-    >>> other_table({"index", "shape-type", "vertex-index", "axis-0", "axis-1"})
-    'shapes of napari, not read; export their labels layer (.tif)'
-    """
-    return next((f"{what}, not read; {todo}" for needed, what, todo in OTHER_TABLES if names >= {*needed}), "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,11 +98,12 @@ def rows_of_cases(table: Table, column: int, cases: Mapping[str, Case]) -> CaseR
 
 def _check_one_image(table: Table, request: Request) -> None:
     """Refuse a table that has no column of cases and counts several images. Raises InputFault ("other-case")."""
-    if _is_of_imagej({name.casefold() for name in table.names}) and (column := table.find(["label"])) is not None:
+    names = {name.casefold() for name in table.names}
+    if headers.is_of_imagej(names) and (column := table.find(["label"])) is not None:
         images = {text.partition(":")[0] for text in table.categories(column)[0]}
         if 1 < len(images) < len(table):
             raise refused("other-case", request.where, wording="images-in-labels", count=len(images))
-    if table.find(NAMED_CASE_COLUMNS) is None and (column := table.find(IMAGE_NUMBERS)) is not None:
+    if table.find(headers.NAMED_CASE_COLUMNS) is None and (column := table.find(headers.IMAGE_NUMBERS)) is not None:
         numbers = table.categories(column)[0]
         if len(numbers) > 1:
             what, count = table.names[column], len(numbers)
@@ -230,7 +157,7 @@ class NucleusRows(Sheet):
             class_id = self.classes_of(*table.categories(column), table.line)
         self.is_nucleus: Bool = class_id != SKIPPED
         self.table, self.class_id = table.take(self.is_nucleus), class_id[self.is_nucleus]
-        columns = [] if (of_nucleus := self.table.find(PROBABILITY_COLUMNS)) is None else [of_nucleus]
+        columns = [] if (of_nucleus := self.table.find(headers.PROBABILITY_COLUMNS)) is None else [of_nucleus]
         probability, self.class_probability = self.read_probabilities(columns), self.read_class_probabilities()
         self.probability = None if probability is None else probability[:, 0]
         self.has_class = column is not None or bool(request.file_class) or self.class_probability is not None
@@ -242,7 +169,7 @@ class NucleusRows(Sheet):
 
         None if there are no such columns, or no row has anything in them. Raises InputFault ("too-large").
         """
-        columns, faults = _class_columns(self.table, self.request, COLUMN_PREFIX)
+        columns, faults = _class_columns(self.table, self.request, headers.COLUMN_PREFIX)
         self.faults.others += faults
         if faults or not columns:
             return None
@@ -343,7 +270,7 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
     unknown-class, invalid-coordinate, invalid-probability, missing-probability.
     """
     table = load_table(stream, request, 1)
-    if (column := table.find(NAMED_CASE_COLUMNS)) is not None:
+    if (column := table.find(headers.NAMED_CASE_COLUMNS)) is not None:
         _check_case(table, column, request, case)
     _check_one_image(table, request)
     columns, _ = _points_in_rows(table, request, np.repeat(np.array([case.spacing_um], np.float64), len(table)))
@@ -355,7 +282,7 @@ def _read_points_csv_collection(
 ) -> Collection:
     """Read the points of all cases, from a file with a column for the case; otherwise as ``read_points_csv``."""
     table = load_table(stream, request, len(cases))
-    rows = rows_of_cases(table, table.need(*CASE_COLUMNS, of_points=True), cases)
+    rows = rows_of_cases(table, table.need(*headers.CASE_COLUMNS, of_points=True), cases)
     check_rows_per_case(rows, request)
     spacing_um = np.array([case.spacing_um for case in rows.cases], np.float64)
     columns, is_nucleus = _points_in_rows(rows.table, request, spacing_um[rows.case_of_row])
@@ -372,8 +299,8 @@ def _points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: 
     spacing_um  float64 (R,), um for a px at each row
     """
     names = {name.casefold() for name in table.names}
-    x_name, y_name, classes = point_columns(names) or POINT_COLUMNS[0]
-    fix = f"The file is {what}." if (what := other_table(names)) else ""
+    x_name, y_name, classes = headers.point_columns(names) or headers.POINT_COLUMNS[0]
+    fix = f"The file is {what}." if (what := headers.other_table(names)) else ""
     x, y = (table.need(name, fix=fix, of_points=True) for name in (x_name, y_name))
     is_nucleus: Bool = (table.stop[:, x] > table.start[:, x]) | (table.stop[:, y] > table.start[:, y])
     rows = NucleusRows(table.take(is_nucleus), request, classes)
@@ -533,7 +460,7 @@ def _read_counts(table: Table, columns: Sequence[int]) -> Int64:
 
 def _case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> CaseRows:
     """Find the row of each case. Raises InputFault: row-count, duplicate-row."""
-    column = table.find(CASE_COLUMNS)
+    column = table.find(headers.CASE_COLUMNS)
     if column is None:
         if len(table) != len(cases):
             raise refused("row-count", request.where, rows=len(table), cases=len(cases))
@@ -562,18 +489,48 @@ def _example_of_counts_csv(made: Example, cases: Sequence[Case], class_name: str
     return write_counts_csv(counts, made.names)
 
 
+# --- the images of a file ---------------------------------------------------------------------------------------------
+
+
+def list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
+    """List the images that a column of a CSV file names, with their sizes if there are columns for height and width."""
+    table = load_table(stream, request, IMAGES_AT_MOST)
+    column = table.find(headers.NAMED_CASE_COLUMNS if request.rules.are_points else headers.CASE_COLUMNS)
+    if column is None:
+        return [ListedImage((), index) for index in range(len(table) if request.rules.are_counts else 0)]
+    names, name_of_row = table.categories(column)
+    _, first = np.unique(name_of_row, return_index=True)
+    return [ListedImage((name,), None, _size_in_row(table, row)) for name, row in zip(names, first, strict=True)]
+
+
+def _size_in_row(table: Table, row: int) -> SizeYx | None:
+    columns = [table.find([side]) for side in ("height", "width")]
+    sides = [float(numbers_of(table.cells(column)[row : row + 1])[0]) for column in columns if column is not None]
+    return plain_size([int(side) if side.is_integer() else side for side in sides])
+
+
 FORMATS = {
+    "nucls_csv": Format(
+        "NuCLS CSV",
+        _example_of_nucls_csv,
+        read=_read_nucls_csv,
+        explain=_explain_nucls_csv,
+        detect=lambda file: headers.columns_among(file, {"coords_x", "coords_y"}, 2),
+    ),
     "points_csv": Format(
         "CSV with a row for each nucleus",
         _example_of_points_csv,
         read=read_points_csv,
         read_all=_read_points_csv_collection,
         explain=_explain_points_csv,
+        detect=headers.columns_of_points,
+        list_images=list_images,
     ),
-    "nucls_csv": Format("NuCLS CSV", _example_of_nucls_csv, read=_read_nucls_csv, explain=_explain_nucls_csv),
     "counts_csv": Format(
         "CSV with a row for each image and a column for each class: how many nuclei there are",
         _example_of_counts_csv,
         read_all=_read_counts_csv_collection,
+        detect=headers.columns_of_counts,
+        list_images=list_images,
     ),
 }
