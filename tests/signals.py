@@ -64,7 +64,7 @@ RUNS = (
 
 
 def chosen() -> list[Run]:
-    """Fewer than half of them, for the image: each signal in each phase, sent to one process after the other in turn."""
+    """Fewer than half of them, for the image: each signal in each phase, sent to the processes in turn."""
     of_signal: dict[tuple[str, str], list[Run]] = {}
     for run in RUNS:
         of_signal.setdefault((run.phase, run.signal), []).append(run)

@@ -72,7 +72,7 @@ def test_a_private_archive_is_computed_again_to_the_byte(scored: Path, tmp_path:
     assert path.read_bytes() == again.read_bytes()
     told = verify(path)
     assert told[-1] == "everything that can be checked agrees"
-    for what in ("files, by SHA256SUMS", "hash of rules", "ranking in", "of finder, by key.json"):
+    for what in ("files, by SHA256SUMS", "hash of rules", "ranking in", "counts of finder", "counts of namer"):
         assert [line.partition(":")[0] for line in told if what in line] == ["same to the byte"], what
     assert any(line.startswith("cannot be checked: the scores, from the submissions") for line in told)
     about = json.loads(zipfile.ZipFile(path).read("archive.json"))
@@ -86,7 +86,10 @@ def test_a_public_archive_holds_nothing_that_tells_the_reference(scored: Path, t
     assert {"results/finder/metrics.json", "results/empty/key.json", "requirements/run.lock"} <= set(names)
     told = verify(path, "--submissions", str(scored / "submissions"))  # without the reference nothing is scored again
     ranking = "the ranking in leaderboard.json (ranks and values alone; tests and samples need details.json)"
-    for line in (f"same to the digit: {ranking}", "cannot be checked: the scores, from the submissions ("):
+    for line in (
+        f"same to the digit: {ranking}", "cannot be checked: counts of finder",
+        "cannot be checked: the scores, from the submissions (",
+    ):  # fmt: skip
         assert any(line in of for of in told), line
     rewritten(path, "leaderboard.json", '"position": 1', '"position": "x"')
     assert any("cannot be checked: the ranking in leaderboard.json" in line for line in verify(path))
@@ -101,7 +104,7 @@ def test_the_names_of_hidden_cases_are_left_out(scored: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name, old, new, line", [
-    ("results/finder/objects.csv", ",matched,", ",missed,", "of finder, by key.json (objects.csv)"),
+    ("results/finder/objects.csv", ",matched,", ",missed,", "differs: counts of finder, from its nuclei"),
     ("leaderboard.json", '"position": 1', '"position": 2', "differs: the ranking in leaderboard.json"),
     ("challenge/cases.csv", "P1_1,P1,280", "P1_1,P1,281", "differs: the hash of rules and cases"),
 ])  # fmt: skip
@@ -151,6 +154,28 @@ def test_one_value_that_was_changed_with_its_checksum_is_found_or_named_as_not_c
     assert {name for name, _ in tried} >= {"zenodo.json", "leaderboard.json", "results/finder/metrics.json"}
     not_checked = {"archive.json"} if private else {"archive.json", "leaderboard.json"}
     assert {of for of in unseen if of[0] not in not_checked and of[1] not in ("software", "findings", "key")} == set()
+
+
+@pytest.mark.parametrize(("file", "path"), [("metrics.json", ["panoptic", "sq"]), ("details.json", ["cases"])])
+def test_a_number_is_computed_again_although_the_key_and_the_checksums_follow_it(scored, tmp_path, verify, file, path):
+    """A pooled number that does not rank, and a score of a case."""
+    archive = archived(scored, tmp_path / "a.zip", "--private")
+    with zipfile.ZipFile(archive) as found:
+        before = found.read(f"results/finder/{file}")
+    document = json.loads(before)
+    places = {rule: paths.index("detection.f1") for rule, paths in document.get("score_paths", {}).items()}
+
+    def is_meant(leaf: tuple[Any, ...]) -> bool:
+        return leaf[-1] == "pooled" or (leaf[-2] == "scores" and leaf[-1] == places[leaf[-3]])
+
+    leaf = next(of for of in leaves(document) if list(of[: len(path)]) == path and is_meant(of))
+    change_value(document, leaf)
+    rewritten(archive, f"results/finder/{file}", None, text := json.dumps(document))
+    hashes = (hashlib.sha256(of).hexdigest() for of in (before, text.encode("latin-1")))
+    rewritten(archive, "results/finder/key.json", *hashes)
+    told = "\n".join(verify(archive, code=1))
+    assert "same to the byte: metrics.json, details.json, objects.csv of finder, by key.json" in told
+    assert "differs: numbers of finder in metrics.json" in told
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +24,7 @@ from evaluation.files.decoding.csv import numbers_of
 from evaluation.files.results.documents import LARGEST_SCORE
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.scoring.score import UNIT_OF_MEAN, Result, penalised
+from evaluation.scoring.score import UNIT_OF_MEAN, Result, aggregations_of, penalised
 from nuclei_metrics.aggregation import penalise, unite
 from nuclei_metrics.aggregation.units import Column, Samples, group_units, measure_sums, score_samples
 from nuclei_metrics.metrics import Metric, metrics_of
@@ -132,6 +133,12 @@ def plan_columns(challenge: Challenge, paths: Iterable[str]) -> list[PlannedColu
     known = _metrics_by_path(challenge)
     parts = [(path, *path.rpartition(".")[::2]) for path in paths]
     return [PlannedColumn(path, *known[of_metric], aggregation) for path, of_metric, aggregation in parts]
+
+
+def every_column(challenge: Challenge) -> list[PlannedColumn]:
+    """Plan all numbers that a result of a challenge has."""
+    pairs = product(_metrics_by_path(challenge).items(), aggregations_of(challenge))
+    return [PlannedColumn(f"{path}.{name}", metric, rule, name) for (path, (metric, rule)), name in pairs]
 
 
 def _metrics_by_path(challenge: Challenge) -> dict[str, tuple[Metric, str]]:

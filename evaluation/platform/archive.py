@@ -11,12 +11,15 @@ import io
 import math
 import platform
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import orjson
 
 from evaluation.board import stored as store
@@ -39,6 +42,7 @@ BOARD_FILE = "leaderboard.json"
 LOCK_FILE = "requirements/run.lock"
 NOT_COMPARED = ("software", "findings")  # of leaderboard.json: programs of other versions may differ in them
 DIGITS = 1e-6  # results have six decimals
+COUNT_OF_OUTCOME = {"matched": "true_positives", "missed": "false_negatives", "spurious": "false_positives"}
 
 Agreement = Literal["same to the byte", "same to the digit", "differs", "cannot be checked"]
 
@@ -245,7 +249,7 @@ def _check_metadata(folder: Path) -> Iterator[_Checked]:
 
 
 def _check_results_of_teams(folder: Path) -> Iterator[_Checked]:
-    """Check the rules, the ranking, and the files of each team."""
+    """Check the rules, the ranking, and the files, scores and nucleus counts of each team."""
     results = _result_folder_in(folder)
     try:
         challenge = Challenge.load(folder / "challenge")
@@ -260,7 +264,15 @@ def _check_results_of_teams(folder: Path) -> Iterator[_Checked]:
     why = [] if hashes == {challenge.hash} else ["results were computed with other rules or cases"]
     yield _Checked.bytes_of("the hash of rules and cases", why)
     yield _check_board(folder, results)
-    yield from (_check_key(file.name, file.metrics.parent) for file in files)
+    for file in files:
+        table, details = file.metrics.with_name("objects.csv"), file.details
+        yield _check_key(file.name, file.metrics.parent)
+        yield _check_numbers(file.name, challenge, file.metrics, details)
+        what = f"counts of {file.name}, from its nuclei"
+        if details is None or not table.is_file():
+            yield _Checked(what, "cannot be checked", "objects.csv or details.json is not in the archive")
+        else:
+            yield _check_counts(what, table, details)
 
 
 def _check_scores(folder: Path, submissions: Path | None, again: Path, workers: int | None) -> Iterator[_Checked]:
@@ -398,3 +410,55 @@ def _check_key(name: str, folder: Path) -> _Checked:
     if not isinstance(hashes, dict):
         return _Checked(what, "cannot be checked", f"there is no {store.KEY_FILE}, or it is damaged")
     return _Checked.bytes_of(what, [file for file in names if hashes.get(file) != store.file_hash(folder / file)])
+
+
+def _check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path | None) -> _Checked:
+    """Recompute the numbers of metrics.json that follow from details.json and objects.csv."""
+    what = f"numbers of {name} in metrics.json, from details.json and objects.csv"
+    if details is None:
+        return _Checked(what, "cannot be checked", "details.json is not in the archive")
+    try:
+        stored = store.read_metrics(metrics, where="'metrics.json'")
+        cases = store.read_details(details, where="'details.json'")
+        columns, every = team_scores.every_column(challenge), store.all_metrics(stored, cases)
+        tables = team_scores.stored_tables(challenge, cases, metrics.with_name("objects.csv"))
+        values = partial(team_scores.values_of_units, challenge, cases)
+        once = np.ones((1, len(team_scores.groups_of(challenge))), np.int64)
+        recomputed = team_scores.columns_in_samples(challenge, columns, values, tables, once)[0].tolist()
+        published, detailed = (
+            [store.score_or_nan(document, column.path) for column in columns] for document in (stored, every)
+        )
+    except InputFault as error:
+        return _Checked(what, "cannot be checked", str(error))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        return _Checked(what, "cannot be checked", "metrics.json or details.json has a different form")
+    for column, *numbers in zip(columns, published, detailed, recomputed, strict=True):
+        known = [value for value in numbers if not math.isnan(value)]
+        if known and not math.isclose(min(known), max(known), rel_tol=2 * DIGITS, abs_tol=2 * DIGITS):
+            return _Checked(what, "differs", f"{column.path}: {known[0]:g} in the archive, {known[-1]:g} now")
+    total = sum(not math.isnan(value) for value in detailed)
+    again = sum(not math.isnan(one) and not math.isnan(other) for one, other in zip(detailed, recomputed, strict=True))
+    more = "" if again == total else "; the remaining numbers cannot be computed from these files"
+    return _Checked(what, "same to the digit", f"{again:,} of {total:,}{more}")
+
+
+def _check_counts(what: str, table: Path, path: Path) -> _Checked:
+    """Count true positives, false negatives and false positives per case and rule in objects.csv; compare with
+    details.json.
+    """
+    try:
+        details = store.read_details(path, where="'details.json'")
+        with table.open(encoding="utf-8", newline="") as stream:
+            rows = Counter((row["case"], row["rule"], row["outcome"]) for row in csv.DictReader(stream))
+        for case, entry in details["cases"].items():
+            for rule, of_rule in entry["rules"].items():
+                for outcome, name in COUNT_OF_OUTCOME.items():
+                    stored, counted = of_rule["counts"][name], rows[case, rule, outcome]
+                    if stored != counted:
+                        why = f"{case}, {rule}: {stored} {outcome} in details.json, {counted} rows"
+                        return _Checked(what, "differs", why)
+    except InputFault as error:
+        return _Checked(what, "cannot be checked", str(error))
+    except (KeyError, TypeError, csv.Error, UnicodeDecodeError):
+        return _Checked(what, "cannot be checked", "objects.csv or details.json has a different form")
+    return _Checked(what, "same to the byte")

@@ -433,7 +433,7 @@ def confidence_intervals(
     rules = challenge.confidence
     if rules is None:
         return {}
-    main = next(name for name in _aggregations_of(challenge) if name.startswith(challenge.aggregation.unit))
+    main = next(name for name in aggregations_of(challenge) if name.startswith(challenge.aggregation.unit))
     wanted = {tuple(path.split(".")) for path in rules.columns}
     chosen = [
         (index, aggregation)
@@ -508,7 +508,7 @@ def _strata_of(names: Sequence[str], kind: str, cases: Sequence[Case]) -> list[l
     return [strata[name] for name in sorted(strata)]
 
 
-def _aggregations_of(challenge: Challenge) -> tuple[str, ...]:
+def aggregations_of(challenge: Challenge) -> tuple[str, ...]:
     """The names of the aggregations that results of a challenge have."""
     has_strata = bool(challenge.cases) and all(case.stratum for case in challenge.cases)
     return (*MEANS.values(), *([STRATUM_MEAN] if has_strata else []))
@@ -535,7 +535,7 @@ def check_columns(challenge: Challenge) -> None:
         for prefix in [("alternatives", rule) if index else ()]
         for metric in metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0)
     }
-    known = {f"{metric}.{aggregation}" for metric in metrics for aggregation in _aggregations_of(challenge)}
+    known = {f"{metric}.{aggregation}" for metric in metrics for aggregation in aggregations_of(challenge)}
     faults = [
         _unknown_column(challenge, f"challenge.toml: {key}", path, metrics, known)
         for key, paths in columns.items()
