@@ -60,9 +60,10 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 Number = Annotated[float, Field(ge=-COORDINATE_LIMIT, le=COORDINATE_LIMIT)]
 
 
-def _all_or_none(records: list[Any], key: str) -> list[Any]:
-    """Refuse records if only some have a probability."""
-    if 0 < sum(record.get(key) is None for record in records) < len(records):
+def _all_or_none(records: Any, key: str) -> Any:
+    """Refuse records, a list or the values of an object, if only some have a probability."""
+    each = list(records.values()) if isinstance(records, dict) else records
+    if 0 < sum(record.get(key) is None for record in each) < len(each):
         raise ValueError(f"{key} for every nucleus, or for no nucleus")
     return records
 
@@ -316,24 +317,19 @@ class _Cell(_Record):
     type_prob: NotRequired[Probability | None]
 
 
-CellsEvenly = AfterValidator(partial(_all_or_none, key="type_prob"))
-
-
-def _values_evenly(cells: dict[str, Any]) -> dict[str, Any]:
-    _all_or_none(list(cells.values()), "type_prob")
-    return cells
+Cells = Annotated[list[_Cell] | dict[str, _Cell], AfterValidator(partial(_all_or_none, key="type_prob"))]
 
 
 class _HoverNet(_Record):
     """JSON of HoVer-Net: nuclei by their ids."""
 
-    nuc: Annotated[dict[str, _Cell], AfterValidator(_values_evenly)] | Annotated[list[_Cell], CellsEvenly]
+    nuc: Cells
 
 
 class _CellVit(_Record):
     """JSON of CellViT; ``type_map`` names the numbers of classes."""
 
-    cells: Annotated[list[_Cell], CellsEvenly] | Annotated[dict[str, _Cell], AfterValidator(_values_evenly)]
+    cells: Cells
 
 
 class _LabelmeShape(_Record):

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, BinaryIO
 
@@ -209,19 +208,8 @@ def _example_of_points_json(made: Example, cases: Sequence[Case], class_name: st
 OUTLINE_TYPES = ("polygon", "rectangle")  # of labelme's shapes
 
 
-@dataclass(frozen=True, slots=True)
-class _Tool:
-    """A tool; ``title`` is its name, ``records`` the key of the list, or dictionary, of nuclei."""
-
-    title: str
-    records: str
-
-
-TOOLS = {
-    "hovernet": _Tool("HoVer-Net", "nuc"),
-    "cellvit": _Tool("CellViT", "cells"),
-    "labelme": _Tool("labelme", "shapes"),
-}
+# The name of a tool, and the key of its list, or object, of nuclei.
+TOOLS = {"hovernet": ("HoVer-Net", "nuc"), "cellvit": ("CellViT", "cells"), "labelme": ("labelme", "shapes")}
 
 
 def _read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], case: Case) -> Annotations:
@@ -239,19 +227,16 @@ def _read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], c
     missing-probability.
     """
     with resting_collector():
-        tool = TOOLS[request.rules.tool]
-        records = read_records(stream, key=tool.records, where=request.where, limits=request.limits, nan_is_null=True)
+        title, key = TOOLS[request.rules.tool]
+        records = read_records(stream, key=key, where=request.where, limits=request.limits, nan_is_null=True)
         reader = _ContourReader(request, case, _names_of_types(records.root))
-        if records.pieces is not None and isinstance(records.root, dict):
+        root = records.root if isinstance(records.root, dict) else None
+        if records.pieces is not None and root is not None:
             reader.add(records.pieces)
-        elif (
-            isinstance(records.root, dict)
-            and isinstance(by_id := records.root.get(tool.records), dict)
-            and not (reader.is_labelme)
-        ):
+        elif root is not None and isinstance(by_id := root.get(key), dict) and not reader.is_labelme:
             reader.add_named(by_id)
         else:
-            expected = f"a file of {tool.title}, with {quote(tool.records)}"
+            expected = f"a file of {title}, with {quote(key)}"
             raise refused("wrong-format", request.where, got=root_words(records.root), expected=expected)
         return reader.nuclei.annotations()
 
@@ -394,7 +379,7 @@ def _example_of_contours_json(made: Example[ContoursJsonRules], cases: Sequence[
 
 
 def _explain_contours_json(rules: ContoursJsonRules) -> list[str]:
-    return [f"The files are written by {TOOLS[rules.tool].title}."]
+    return [f"The files are written by {TOOLS[rules.tool][0]}."]
 
 
 # --- YOLO: a line for each nucleus, with the number of its class and its outline. -------------------------------------
