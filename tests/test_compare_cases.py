@@ -28,6 +28,7 @@ import tifffile
 from every_format import write_files
 from PIL import Image
 from scipy.ndimage import gaussian_filter, grey_dilation
+from scipy.ndimage import grey_erosion as erosion
 
 import evaluation
 from evaluation.commands.main import run
@@ -574,7 +575,7 @@ LAYOUTS: dict[str, list[tuple]] = {
         ),
         *((f"{told} image without a prediction", {
             "ref": {"a {b}.tif": as_is, "empty.tif": nothing}, "pred": {"a {b}.tif": made, "empty.tif": nothing}
-        }, {}, "", {"has no nucleus in 1 of 1 image with nuclei": told}) for told, made in ((1, nothing), (0, as_is))),
+        }, {}, "", {"No nucleus of 'pred' in 1 of 1 image": told}) for told, made in ((1, nothing), (0, as_is))),
     ],
     "channels and planes": [
         *(
@@ -699,7 +700,7 @@ LAYOUTS: dict[str, list[tuple]] = {
          "add the columns 'Height' and 'Width'"),
         *((f"an empty list {text!r} is an image without nuclei",
            pred({"a.json": segmentations, "b.json": text}, "a", "b"), 0.4, "",
-           {"'pred' has no nucleus in 1 of 2 images with nuclei, such as 'b'.": 1}) for text in ("[]", " [ ]\n")),
+           {"No nucleus of 'pred' in 1 of 2 images with nuclei, such as 'b'.": 1}) for text in ("[]", " [ ]\n")),
     ],
     "outlines": [
         ("yolo with pictures in their folder",
@@ -1255,6 +1256,17 @@ LAYOUTS["labels that are no nuclei"] = [
     ("a tessellation has no background", both({"a.tif": TESSELLATION}), 1.0, "", {"borders": 0}),
     ("an id in two places", pred({"a.tif": lambda n: APART}), {}, "", {"[scattered-id]": 1, "8 bits": 0}),
     ("a contour", both({"a.png": np.tile(RING, (2, 2))}), "If it is a contour"),
+    ("a contour of 4 px", both({"a.png": np.tile(byte(np.where(RING, 2 - (erosion(R, (7, 7)) > 0), 0)), (2, 2))}),
+     "the value '2', around the regions of other values"),
+    ("two models in a folder", pred({f"a.{model}.tif": as_is for model in ("cellpose", "stardist")}),
+     "two files for one image, 'a.cellpose.tif' and 'a.stardist.tif'"),
+    ("names of columns that no tool has", pred({"a.csv": rows_of("x_in_image,y_in_image", (3, 4))}),
+     "the columns 'x_in_image' and 'y_in_image', not read; name the columns of points x and y"),
+    *((f"a file of {what}", pred({f"a.{suffix}": head + bytes(64)}), what) for suffix, head, what in (
+        ("nhdr", b"NRRD0004\n", "an NRRD header without its data"), ("webp", b"RIFF\0\0\0\0WEBP", "a WebP image"),
+        ("pgm", b"P5\n40 60\n255\n", "a PGM or PPM image"), ("tif", b".git/annex/objects/x", "a git-annex pointer"),
+        ("png", b"../.git/annex/objects/x", "a symbolic link saved as text"),
+    )),
     ("a grey edge", both({"a.png": GREY_EDGES}), "Threshold the mask: 0 below 128", "", {"[mask-edges]": 1}),
     ("outlines that are drawn", ref({"a.png": DRAWN}), "Fill the outlines"),
     ("a row for each vertex", pred({"a.csv": rows_of("x,y,polygon_id", *VERTICES)}), "('polygon_id' repeats)"),

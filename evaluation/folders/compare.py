@@ -246,7 +246,7 @@ def _about_empty(result: Result) -> str:
         return ""
     name = quote(empty[0], 24).replace("{", "{{").replace("}", "}}")
     images = f"{len(empty):,} of {counted(len(with_nuclei), 'image')} with nuclei, such as {name}"
-    return f"{{names}} has no nucleus in {images}."
+    return f"No nucleus of {{names}} in {images}."
 
 
 @contextmanager

@@ -48,7 +48,6 @@ from nuclei_metrics.instances.plausible import holders_of_outlines, outlines_aro
 from nuclei_metrics.model import Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
 
 GREY, PALETTE = 0, 3  # colour types of PNG that labels may have
-VOLUME_SUFFIXES = (".nii", ".nii.gz", ".nrrd", ".nhdr", ".mhd")
 DEFAULTS: Mapping[str, Any] = {
     "vertices": "exact",
     "vanished": "drop",
@@ -250,10 +249,8 @@ def _recognised(name: str, path: Path) -> SourceFile | str:
     try:
         if (suffix := suffix_of(path.name)) in BY_NAME:
             flat = SourceFile(name, path, Detected("label_image", sign=f"an image of two axes ({suffix})"), suffix)
-            array = pixels_of(flat)
-            return (
-                flat if array is not None and sum(side > 1 for side in array.shape) == 2 else _volume_of_scanner(path)
-            )
+            axes = 2 if (array := pixels_of(flat)) is None else sum(side > 1 for side in array.shape)
+            return flat if axes == 2 else f"an image of {axes} axes ({suffix}); {VOLUMES}"
         if (detected := detect_format(path)) is None:
             return next(filter(None, (words(path) for words in OTHERS)), UNKNOWN)
         suffix = usual_suffix(detected.format)
@@ -297,12 +294,6 @@ def _read_header(path: Path, suffix: str) -> tuple[bool, tuple[tuple[int, ...], 
     return is_coloured, None
 
 
-def _volume_of_scanner(path: Path) -> str:
-    suffix = suffix_of(path.name)
-    is_volume = suffix in VOLUME_SUFFIXES
-    return f"an image as scanners make it ({suffix}), most often a volume; {VOLUMES}" if is_volume else ""
-
-
 def _head_of(path: Path) -> bytes:
     with path.open("rb") as stream:
         return stream.read(16)
@@ -310,7 +301,7 @@ def _head_of(path: Path) -> bytes:
 
 # What may know a file of no format, in words; the first that does counts.
 OTHERS: tuple[Callable[[Path], str], ...] = (
-    _volume_of_scanner, foreign_file, foreign_table, lambda path: what_it_is(_head_of(path)),
+    foreign_file, foreign_table, lambda path: what_it_is(_head_of(path)),
 )  # fmt: skip
 
 

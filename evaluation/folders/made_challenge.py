@@ -851,6 +851,12 @@ def _with_joined_classes(side: Source, plan: ClassNames, workspace: Path, *, is_
 
     Raises WrongUsage for files that cannot be joined, and if nobody wants it and the names are no words for nuclei.
     """
+    for image in side.cases.values():
+        if len({(file.of_class, file.suffix) for file in image.files}) < len(image.files):
+            two = " and ".join(quote(file.name) for file in image.files[:2])
+            fix = "Pass the files of one kind, or give each image a name of its own."
+            got = f"two files for one image, {two}"
+            raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got, fix=fix))
     of_class = {file.of_class: _planned_name(plan, file.of_class) for file in side.files() if file.of_class}
     if len({*of_class.values()}) == len(of_class):
         return side

@@ -167,7 +167,10 @@ def _kinds_of_labels(names: Sequence[str]) -> tuple[str, ...]:
         kinds.setdefault(_KIND.sub("", name, count=1), []).append(name)
     if min(map(len, kinds.values()), default=0) < 2:
         return ()
-    two = " and ".join(map(quote, next(iter(kinds.values()))[:2]))
+    first = next(iter(kinds.values()))
+    if len({*first}) < len(first):  # the same name: refused
+        return ()
+    two = " and ".join(map(quote, first[:2]))
     return (f"{two} are read as two images. If they are nuclei and cells of one image, pass the files of one kind.",)
 
 

@@ -274,12 +274,13 @@ def values_of_masks(images: Iterable[LabelRuns]) -> set[int]:
 def find_edges(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
     """Refuse a mask in which some values are edges: grey edges, contours, or outlines that are drawn and not filled.
 
-    A value is an edge if its regions are one or two pixels wide, and nearly all touch another value.
+    A value is an edge if its regions are one or two pixels wide, and nearly all touch another value, or if it surrounds
+    all regions of another value.
 
     >>> from nuclei_metrics.model.annotations import runs_of
     >>> ring = np.pad(np.full((6, 6), 255), 1, constant_values=99)
     >>> find_edges(runs_of(np.tile(np.pad(ring, 2), 4)), where="'a.png'")[0].got
-    "the value '99', one or two pixels wide around other values"
+    "the value '99', around the regions of other values"
     >>> find_edges(runs_of(np.tile(np.pad(0 * ring + 9, 2), 4)), where="'a.png'")
     ()
     """
@@ -287,10 +288,12 @@ def find_edges(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
 
     plane, square = _plane_of(labels), np.ones((3, 3), np.bool_)
     values = present_labels(labels)
-    edges = []
-    for value in values if len(values) <= CLASSES_AT_MOST else ():
+    if len(values) > CLASSES_AT_MOST:
+        return ()
+    edges = sorted(_values_around(plane))
+    for value in values:
         mask = plane == value
-        if ndimage.binary_erosion(mask, square).any():
+        if value in edges or ndimage.binary_erosion(mask, square).any():
             continue
         regions, count = ndimage.label(mask, square)
         beside = ndimage.binary_dilation((plane != 0) & ~mask, square) & mask
@@ -303,6 +306,20 @@ def find_edges(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
         return ()
     wording = "grey" if max(edges) < max(inside) > CLASSES_AT_MOST else ""
     return (fault("mask-edges", where, wording=wording, values=list(map(str, edges)), half=(max(inside) + 1) // 2),)
+
+
+def _values_around(plane: npt.NDArray[Any]) -> set[int]:
+    """Return the values that surround all regions of another value, two or more, as contours surround insides."""
+    from scipy import ndimage
+
+    beside: dict[int, set[int]] = {}
+    for one, other in ((plane[1:], plane[:-1]), (plane[:, 1:], plane[:, :-1])):
+        pairs = np.unique(np.stack([one, other])[:, one != other], axis=1).T.tolist()
+        for value, touched in (*pairs, *(reversed(pair) for pair in pairs)):
+            beside.setdefault(value, set()).add(touched)
+    inside = [value for value, around in beside.items() if value and len(around) == 1 and not around & {0}]
+    edges = {next(iter(beside[value])) for value in inside if ndimage.label(plane == value)[1] > 1}
+    return {value for value in edges if 0 in beside[value]}
 
 
 def _plane_of(runs: LabelRuns) -> npt.NDArray[Any]:

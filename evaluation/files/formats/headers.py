@@ -79,6 +79,7 @@ LINES = (  # of texts that are not read: what their first line is, and what to d
 )
 IMAGE_COLUMNS = ("case", "image_id", "imageid", "image")
 FEWEST_VERTICES = 3  # of a nucleus
+_NUMBER = re.compile(r"\s*[-+]?[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?\s*", re.ASCII | re.IGNORECASE)
 WHOLE = re.compile(r"\s*[0-9]+(?:\.0*)?\s*", re.ASCII)
 FIRST_LINE_BYTES = 1 << 16
 
@@ -121,7 +122,7 @@ def foreign_table(path: Path) -> str:
     with path.open("rb") as stream:
         head = stream.read(FIRST_LINE_BYTES).removeprefix(b"\xef\xbb\xbf")
     known = next((words for line, words in LINES if line.match(head)), "") or other_table(header_names(head))
-    return known or _rows_of_vertices(head)
+    return known or _rows_of_vertices(head) or _other_columns(head)
 
 
 def columns_among(file: Beginning, needed: Set[str], least: int = 1) -> str:
@@ -169,6 +170,20 @@ def _rows_of_vertices(head: bytes) -> str:
         what = f"a row for each vertex or pixel of a nucleus ({quote(name)} repeats)"
         return f"{what}, not read; write outlines (GeoJSON), or label images"
     return ""
+
+
+def _other_columns(head: bytes) -> str:
+    """Describe a table whose columns belong to no format; "" if the text is no table with numbers.
+
+    >>> _other_columns(b"name,x_px,y_px\\na,1,2\\n")
+    "a table with the columns 'name', 'x_px' and 'y_px', not read; name the columns of points x and y"
+    >>> _other_columns(b"Notes, of today\\nNothing, really\\n")
+    ''
+    """
+    columns, rows = _beginning(head)
+    if not any(_NUMBER.fullmatch(cell) for row in rows[:1] for cell in row):
+        return ""
+    return f"a table with the columns {listed(columns, 4, last='and')}, not read; name the columns of points x and y"
 
 
 def _touch(rows: Sequence[Sequence[str]], same: Sequence[bool], columns: tuple[int, int]) -> bool:
