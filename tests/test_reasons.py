@@ -75,7 +75,7 @@ def test_a_place_outside_has_no_nucleus(board: Path, capsys: pytest.CaptureFixtu
     assert row["reference_id"] in explained(capsys, "--results", folder, "--case", "P1_1", "--at", near)
     for place in ("5000,20", "20,5000", "-900,-900"):
         words = explained(capsys, "--results", folder, "--case", "P1_1", f"--at={place}", code=2)
-        assert "The point is outside: the nuclei of the case are in" in " ".join(words.split())
+        assert "The nuclei of the case are in" in " ".join(words.split())
 
 
 def test_a_team_reads_what_one_more_percent_would_change(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,6 +94,36 @@ def test_a_team_reads_what_one_more_percent_would_change(board: Path, capsys: py
             f1.append(2 * hits / (2 * hits + counts["missed"] - more + counts["spurious"]))
         means.append(float(sum(f1) / len(f1)))
     assert f"would be {means[1]:.4f} instead of {means[0]:.4f}: rank" in " ".join(words.split())
+
+
+def test_a_team_reads_what_one_more_percent_of_each_class_would_change(
+    board: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From objects.csv, for each patient: F1 of each class, from shares of its reference nuclei."""
+    words = " ".join(explained(capsys, "--results", board, "--team", "outliner").split())
+    with (board / "results/outliner/objects.csv").open() as stream:
+        rows = [row for row in csv.DictReader(stream) if row["rule"] == "iou_above" and row["reference_id"]]
+    rows = [row for row in rows if row["outcome"] in ("matched", "missed")]
+    means = []
+    for share in (0, Fraction(1, 100)):
+        of_patients = []
+        for patient in sorted({row["group"] for row in rows}):
+            pairs = Counter((r["reference_class"], r["prediction_class"]) for r in rows if r["group"] == patient)
+            names = sorted({reference for reference, _ in pairs})
+            number = {name: sum(count for (one, _), count in pairs.items() if one == name) for name in names}
+            more = {name: min(share * number[name], pairs[name, ""]) for name in names}
+            of_classes = []
+            for name in names:
+                named = sum(Fraction(pairs[one, name], number[one]) for one in names) + more[name] / number[name]
+                of_classes.append(2 * (pairs[name, name] + more[name]) / number[name] / (1 + named))
+            of_patients.append(sum(of_classes) / len(of_classes))
+        means.append(float(sum(of_patients) / len(of_patients)))
+    assert f"`covered.class_f1.group_mean` would be {means[1]:.4f} instead of {means[0]:.4f}: rank" in words
+    assert "`covered.surface_dice.group_mean` depends on the outlines of these nuclei" in words
+
+
+def test_results_that_are_not_there_are_told(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "there is no 'not there'" in explained(capsys, "--results", "not there", "--team", "outliner", code=2)
 
 
 def test_what_an_ignore_region_took_says_so(board: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,7 +111,7 @@ def test_models_have_the_names_that_are_given_and_lose_what_all_names_begin_with
     assert run([*given, "--annotator", "x"]) == 0
     assert re.search(r"score +alpha +beta +○ x", capsys.readouterr().out)
     assert run([*given, "--name", "alpha=x"]) != 0 and "two predictions have the same name" in capsys.readouterr().err
-    assert run([*given, "--name", "x"]) != 0 and "expected a unique name and a path" in capsys.readouterr().err
+    assert run([*given, "--name", "x"]) != 0 and "expected a unique name of letters" in capsys.readouterr().err
     assert run(["compare", "reference"]) != 0 and "PREDICTIONS" in capsys.readouterr().err
     assert run(["compare", "reference", "--name", "only=x"]) == 0
 

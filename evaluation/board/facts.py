@@ -181,14 +181,15 @@ def _column(document: Document, title: str, column: Document, index: int, first:
         value += (
             ", significant" if better == ahead else f", significant: {quote(better, 40)} is better" if better else ""
         )
-        value += ", within the margin" * (pair["verdict"] == "equivalent")
-    wins = f"{round(share * pair['units'], 1):g}"
+        value += ", within the margin" * (pair["verdict"] == "equivalent" and column["margin"] > 0)
+    is_equal = pair["mean"] == pair["low"] == pair["high"] == 0
+    wins = "equal in all" if is_equal else f"ahead in {round(share * pair['units'], 1):g}"
     ranking, by = document["ranking"], ""
     if ranking["aggregate"] == "median" and ranking["method"] in ("aggregate_then_rank", "rank_then_aggregate"):
         by = "; ranked by the median"
     both = " that both have" * (pair["units"] < document["units"]["number"])
     over = f"mean difference over {counted(pair['units'], kind[:-1], kind)}{both}"
-    yield _Fact(title, value, f"{over}; ahead in {wins}{by}")
+    yield _Fact(title, value, f"{over}; {wins}{by}")
 
 
 def _signed(value: float) -> str:

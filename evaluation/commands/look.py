@@ -51,7 +51,7 @@ def _named_paths(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     for text in given:
         name, sign, path = text.partition("=")
         if not (sign and path and is_safe_name(name)) or name in named:
-            expected = "a unique name and a path, such as 'U-Net=unet_masks'"
+            expected = "a unique name of letters, digits, spaces or _-.+@, and a path, such as 'U-Net=unet_masks'"
             raise click.BadParameter(f"'{text}'; expected {expected}", param_hint="--name")
         named[name] = options.FolderPath.convert(path)
     return named
@@ -372,6 +372,7 @@ def _reasons(results: Path | None, case: str | None, at: str | None, team: str |
     from evaluation.report.reasons import one_percent_more, reasons_at
 
     assert results is not None
+    results = options.existing(results, "--results")
     folder = results if results.is_dir() else results.parent
     if team is not None:
         with reading("leaderboard.json"):

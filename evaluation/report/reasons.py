@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ def _nearest_row(rows: Sequence[_Row], place: tuple[float, float], at: str) -> _
         if not low - reach <= value <= high + reach or not known:
             ends.append(f"{name}s {low:.0f} to {high:.0f}")
     if ends:
-        fix = f"The point is outside: the nuclei of the case are in {' and '.join(ends)}."
+        fix = f"The nuclei of the case are in {' and '.join(ends)}."
         names = [row["reference_id"] or row["prediction_id"] for row in rows]
         wording = "not-in-result"
         raise WrongUsage(fault("unknown-code", "--at", wording=wording, fix=fix, name=at, known=names))
@@ -239,40 +239,63 @@ def standing_in_words(document: Mapping[str, Any], name: str, titles: Sequence[s
 
 
 def one_percent_more(document: Mapping[str, Any], name: str, result: ResultDocuments) -> list[str]:
-    """Describe the F1 that ranks, and the rank in it, with 1% more of the reference nuclei of each unit matched.
+    """Describe the ranked columns, and the ranks in them, with 1% more of the reference nuclei of each unit matched.
 
-    Nothing if no column is detection.f1, or without false negatives. Other columns also depend on which nuclei are
-    found and on their outlines.
+    Columns that also depend on the outlines of these nuclei are only named. Nothing without false negatives.
     """
-    columns = [column["path"] for column in document["columns"]]
-    path = next((path for path in columns if path.startswith("detection.f1.")), "")
-    now, unit = result.value(path), path.rpartition(".")[2]
-    if now is None or result.details is None:
+    if result.details is None:
         return []
-    each, counts = {
+    units = {
         "pooled": ("", [result.details["pooled"]["rules"][result.rule]["counts"]]),
         "group_mean": (" of each patient", [one.counts for one in result.groups]),
         "case_mean": (" of each case", [one.counts for one in result.cases]),
-    }.get(unit, ("", []))
-    gain = math.fsum(map(_gain_in_f1, counts))
-    if not gain:
-        return []
-    if unit != "pooled":
-        gain /= node_at(result.details["means"][result.rule], path)["units"]
-    others = [team["columns"][columns.index(path)]["value"] for team in document["teams"] if team["name"] != name]
-    ranks = [1 + sum(other is not None and other > value for other in others) for value in (now, now + gain)]
-    return [
-        f"With 1% more of the reference nuclei{each} matched, and nothing else changed, `{path}` would be "
-        f"{now + gain:.4f} instead of {now:.4f}: rank {ranks[1]} in this column, now {ranks[0]}."
-    ]
+    }
+    lines, others = [], []
+    for index, path in enumerate(column["path"] for column in document["columns"]):
+        metric, _, unit = path.rpartition(".")
+        now, (how, gain_in) = result.value(path), _GAINS.get(metric, ("", None))
+        if now is None or unit not in units or gain_in is None:
+            others.append(f"`{path}`")
+            continue
+        each, counts = units[unit]
+        if not (gain := math.fsum(map(gain_in, counts))):
+            continue
+        gain /= node_at(result.details["means"][result.rule], path)["units"] if unit != "pooled" else 1
+        values = [team["columns"][index]["value"] for team in document["teams"] if team["name"] != name]
+        ranks = [1 + sum(other is not None and other > value for other in values) for value in (now, now + gain)]
+        lines.append(
+            f"With 1% more of the reference nuclei{each} matched{how}, and nothing else changed, `{path}` would be "
+            f"{now + gain:.4f} instead of {now:.4f}: rank {ranks[1]} in this column, now {ranks[0]}."
+        )
+    if lines and others:
+        depends = "depends" if len(others) == 1 else "depend"
+        lines.append(f"{' and '.join(others)} {depends} on the outlines of these nuclei, so no number is given.")
+    return lines
 
 
-def _gain_in_f1(counts: Mapping[str, int]) -> float:
+def _gain_in_f1(counts: Mapping[str, Any]) -> float:
     """Return the gain in F1 of a unit if new predictions match 1% of its nuclei."""
     hits, missed, extra = (counts[key] for key in ("true_positives", "false_negatives", "false_positives"))
     more = min((hits + missed) / 100, missed)
     now, then = (2 * found / (hits + missed + extra + found) if missed else 0.0 for found in (hits, hits + more))
     return then - now
+
+
+def _gain_in_class_f1(counts: Mapping[str, Any]) -> float:
+    """Return the gain in ``covered.class_f1`` of a unit if new predictions match 1% of each class with its class."""
+    _, *rows = counts["confusion_matrix"]
+    shares = [[count / max(sum(row), 1) for count in row] for row in rows]
+    gains = []
+    for index, row in enumerate(shares, start=1):
+        more, right, named = min(0.01, row[0]), row[index], 1 + math.fsum(other[index] for other in shares)
+        gains += [2 * (right + more) / (named + more) - 2 * right / named] if any(row) else []
+    return math.fsum(gains) / max(len(gains), 1)
+
+
+_GAINS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
+    "detection.f1": ("", _gain_in_f1),
+    "covered.class_f1": (", with their classes", _gain_in_class_f1),
+}
 
 
 def _columns_lost(

@@ -18,7 +18,7 @@ UNCUT_COLUMNS = ("path", "key", "column of the ranking")  # columns of what peop
 
 
 HELP: Mapping[str, str] = {  # what columns hold, by their titles
-    "ahead": "share of the patients or cases in which the team is better than the other",
+    "ahead": "share of the patients or cases in which the team is better than the other; ties count half",
     "alone": "variants in which no other team is first as well",
     "best": "the team that ranks first in this score",
     "common nuclei": "reference nuclei that both teams matched",

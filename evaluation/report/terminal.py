@@ -82,7 +82,10 @@ def _tile_grid(tiles: Tiles) -> Grid:
 
 @dataclass(frozen=True, slots=True)
 class _FittingTable:
-    """The first rows of a table, in as many blocks of columns as the terminal needs, each with the first column."""
+    """The first rows of a table, in as many blocks of columns as the terminal needs.
+
+    Each has the first column, and the second if rows have the same first cell.
+    """
 
     table: Table
     rows: int
@@ -107,7 +110,8 @@ class _FittingTable:
         ]
         widths[0] = max(widths[0][0], min(widths[0][1], _NAME_UP_TO)), widths[0][1]
         title = words(self.table.caption, "bold") if self.table.caption else None
-        for block in _blocks(widths, options.max_width):
+        heading = 1 + (len({row[0].plain for row in rows}) < len(rows))
+        for block in _blocks(widths, options.max_width, heading):
             grid = Grid(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="")
             for index, width in zip(block, _fitted([widths[index] for index in block], options.max_width), strict=True):
                 justify: Literal["left", "right"] = "left" if columns[index].digits is None else "right"
@@ -136,18 +140,18 @@ def _ends_of_width(texts: Sequence[Words], *, is_whole: bool) -> tuple[int, int]
     return (max([longest, *(text.cell_len for text in cells)]) if is_whole else longest), natural
 
 
-def _blocks(widths: Sequence[tuple[int, int]], room: int) -> Iterator[list[int]]:
-    """Yield the columns of each block: the first column, and as many further columns as fit.
+def _blocks(widths: Sequence[tuple[int, int]], room: int, heading: int) -> Iterator[list[int]]:
+    """Yield the columns of each block: the columns that head the rows, and as many further columns as fit.
 
-    >>> [*_blocks([(10, 20), (8, 8), (8, 8), (8, 8)], 40)]
-    [[0, 1, 2], [0, 3]]
+    >>> [*_blocks([(10, 20), (8, 8), (8, 8), (8, 8)], 40, 1)], [*_blocks([(9, 9)] * 4, 40, 2)]
+    ([[0, 1, 2], [0, 3]], [[0, 1, 2], [0, 1, 3]])
     """
-    block = [0]
-    for index in range(1, len(widths)):
-        if len(block) > 1 and sum(widths[one][0] + _BESIDE for one in (*block, index)) + 1 > room:
+    block = head = [*range(min(heading, len(widths)))]
+    for index in range(len(head), len(widths)):
+        if len(block) > len(head) and sum(widths[one][0] + _BESIDE for one in (*block, index)) + 1 > room:
             yield block
-            block = [0]
-        block.append(index)
+            block = head
+        block = [*block, index]
     yield block
 
 
