@@ -238,6 +238,15 @@ def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(demo, tmp_p
     assert "Traceback" not in last
 
 
+@pytest.mark.parametrize("command", ["rasterise", "sensitivity", "kit", "phase"])
+def test_commands_without_a_submission_say_nothing_of_it(command, tmp_path, capsys):
+    (tmp_path / "challenge.toml").write_text("colour = 'red'\n")
+    output = [] if command == "sensitivity" else ["--output", str(tmp_path / "out")]
+    assert cli.run([command, "--challenge", str(tmp_path), *output]) == 3
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "The challenge itself has a fault. Organisers: see the lines above."
+
+
 @pytest.mark.parametrize("error, told", [
     (OSError(errno.ENOSPC, "No space left on device"), f"in the folder of temporary files, '{gettempdir()}')"),
     (OSError(errno.ENOSPC, "No space left on device", "out/big"), "No space left on device ('out/big')"),

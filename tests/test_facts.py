@@ -219,6 +219,11 @@ def test_of_many_teams_those_are_compared_with_the_first(teams: int) -> None:
     assert re.search(r"'A0' 0.0010 ahead of 'A1' .*significant", known["column c0"]), known
 
 
+def test_teams_with_the_same_values_are_equal_in_all_patients_and_within_no_margin() -> None:
+    document = board(np.tile(np.linspace(0.4, 0.9, 8), (2, 1)), samples=100)
+    assert facts(document)["column c0"].endswith("p = 1 | mean difference over 8 patients; equal in all")
+
+
 def test_pairs_with_one_team_are_those_of_all_pairs() -> None:
     every = paired_differences(DOMINANT, higher_is_better=True, level=0.05)
     chosen = paired_differences(DOMINANT, higher_is_better=True, level=0.05, rows=[1])

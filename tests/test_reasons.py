@@ -122,6 +122,22 @@ def test_a_team_reads_what_one_more_percent_of_each_class_would_change(
     assert "`covered.surface_dice.group_mean` depends on the outlines of these nuclei" in words
 
 
+def test_an_organiser_reads_how_many_nuclei_each_column_rests_on(
+    board: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From objects.csv; outlines rest on the better half of the nuclei of each patient."""
+    with (board / "results/outliner/objects.csv").open() as stream:
+        rows = [row for row in csv.DictReader(stream) if row["rule"] == "iou_above" and row["outcome"] != "ignored"]
+    numbers = Counter(row["group"] for row in rows if row["reference_id"]).values()
+    halves = [-(-number // 2) for number in numbers]
+    words = " ".join(explained(capsys, "--results", board, "--team", "outliner").split())
+    for paths, each, what in (
+        ("`detection.f1.group_mean` and `covered.class_f1.group_mean`", [*numbers], "reference nuclei"),
+        ("`covered.surface_dice.group_mean`", halves, "reference nuclei, the best 50%"),
+    ):
+        assert f"{paths}: {sum(each)} {what} ({min(each)} to {max(each)} in each of 4 patients)." in words
+
+
 def test_results_that_are_not_there_are_told(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no 'not there'" in explained(capsys, "--results", "not there", "--team", "outliner", code=2)
 

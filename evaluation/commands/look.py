@@ -369,7 +369,7 @@ def _reasons(results: Path | None, case: str | None, at: str | None, team: str |
     from evaluation.board.document import read_board
     from evaluation.report.folders import read_result, reading
     from evaluation.report.leaderboard import why_behind
-    from evaluation.report.reasons import one_percent_more, reasons_at
+    from evaluation.report.reasons import nuclei_of_columns, one_percent_more, reasons_at
 
     assert results is not None
     results = options.existing(results, "--results")
@@ -381,7 +381,8 @@ def _reasons(results: Path | None, case: str | None, at: str | None, team: str |
         if not (own / "details.json").is_file():
             return lines
         with reading("details.json"):
-            return [*lines, *one_percent_more(document, team, read_result(own))]
+            result, columns = read_result(own), [column["path"] for column in document["columns"]]
+            return [*lines, *one_percent_more(document, team, result), *nuclei_of_columns(columns, result)]
     with reading("objects.csv"):
         return reasons_at(folder, read_result(folder), case or "", at or "")
 

@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TextIO
 
@@ -120,7 +121,7 @@ def _run_to_the_end(arguments: list[str]) -> int:
         error.show()
         return 2
     except errors.EvaluationError as error:
-        _explain_failure(error)
+        _explain_failure(error, arguments)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         raise Stopped(signal.SIGINT) from None
@@ -129,7 +130,8 @@ def _run_to_the_end(arguments: list[str]) -> int:
     except OSError as error:
         if error.errno == errno.EINVAL and _nobody_reads():
             return 0
-        print(_no_process() if error.errno == errno.EAGAIN else _why_not(error), file=sys.stderr)
+        why = _no_process() if error.errno == errno.EAGAIN else _why_not(error)
+        print(_of_command(why, arguments), file=sys.stderr)
         _show_traceback(sys.stdout)
         return INTERNAL
     except MemoryError:
@@ -189,7 +191,13 @@ def _no_process() -> str:
     return f"No more processes or threads can be started{words}; this is not about the submission."
 
 
-def _explain_failure(error: errors.EvaluationError) -> None:
+def _of_command(last: str, arguments: Sequence[str]) -> str:
+    """Return the last line without the words on the submission if the command has no submission."""
+    has_submission = MODULES.get(arguments[0] if arguments else "") == "run"
+    return last if has_submission else last.replace("; this is not about the submission", "")
+
+
+def _explain_failure(error: errors.EvaluationError, arguments: Sequence[str]) -> None:
     """Every finding once: one per line on a terminal, otherwise the findings missing from the last line.
 
     The last line is for participants: it names the remedy, and nothing of the reference.
@@ -211,6 +219,6 @@ def _explain_failure(error: errors.EvaluationError) -> None:
         if len(lines) > 1 and sys.stderr.isatty():
             lines, last = [error.intro, *lines[:-1]], lines[-1]
         lines = [line for line in lines if line not in last]
-    for line in [*lines, last]:
+    for line in [*lines, _of_command(last, arguments)]:
         print(wrapped(line, sys.stderr), file=sys.stderr)
     sys.stderr.flush()

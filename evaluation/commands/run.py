@@ -223,6 +223,12 @@ def leaderboard(
             store_results(board, ResultFolder(output / "results").metrics(), store)
         notes.append(f"Stored in {store}: the results of {counted(len(board.teams), 'team')}")
     show_board()
+    if board.teams:
+        from evaluation.report.folders import read_result
+        from evaluation.report.reasons import nuclei_of_columns
+
+        of_first = read_result(output / "results" / board.teams[0].name)
+        notes = [*nuclei_of_columns([column.path for column in board.columns], of_first), *notes]
     screen.show_lines(notes)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +238,31 @@ def standing_in_words(document: Mapping[str, Any], name: str, titles: Sequence[s
     )
     lost = columns_lost(document, name, titles)
     return [first, *(lost or ["No team is better in any column."])]
+
+
+def nuclei_of_columns(columns: Iterable[str], result: ResultDocuments) -> list[str]:
+    """Return how many nuclei the ranked columns of a team rest on.
+
+    For organisers, since the numbers reveal the reference.
+    """
+    if result.details is None or not all("false_negatives" in unit.counts for unit in result.groups):
+        return []
+    share = Fraction(str(result.rules["metrics"]["coverage"] or 1))
+    groups: dict[str, list[str]] = {}
+    for path in columns:
+        family, _, metric = path.partition(".")
+        hits, missed = ([unit.counts[key] for unit in result.groups] for key in ("true_positives", "false_negatives"))
+        numbers, what = list(map(add, hits, missed)), "reference nuclei"
+        if family == "covered" and not metric.startswith("class_"):
+            numbers, what = (
+                [math.ceil(share * number) for number in numbers],
+                f"reference nuclei, the best {float(share):.0%}",
+            )
+        elif family in ("classification", "segmentation"):
+            numbers, what = hits, "matched nuclei"
+        each = f"{min(numbers)} to {max(numbers)} in each of {counted(len(numbers), 'patient')}"
+        groups.setdefault(f"{sum(numbers):,} {what} ({each})", []).append(f"`{path}`")
+    return [f"{' and '.join(paths)}: {words}." for words, paths in groups.items()]
 
 
 def one_percent_more(document: Mapping[str, Any], name: str, result: ResultDocuments) -> list[str]:
