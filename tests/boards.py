@@ -12,6 +12,7 @@ import numpy as np
 from evaluation.board.board import build_board
 from evaluation.board.document import Board
 from evaluation.challenge.rules import RankingRules
+from evaluation.report.page import Cell
 from nuclei_metrics.model import ScoreTable
 from nuclei_metrics.ranking.methods import aggregate_units
 
@@ -89,3 +90,7 @@ def published_pq_by_patient(shared_data: Path) -> tuple[list[str], np.ndarray]:
     teams, patients = sorted({team for team, _ in of_image}), sorted(set(patient.values()))
     images = [[image for image, of in patient.items() if of == name] for name in patients]
     return teams, np.array([[np.mean([of_image[team, image] for image in of]) for of in images] for team in teams])
+
+
+def values_of(row: tuple[Any, ...]) -> list[Any]:
+    return [cell.value if isinstance(cell, Cell) else cell for cell in row]

@@ -56,6 +56,11 @@ def no_waiting_for_the_disk() -> Generator[None]:
 
 
 @pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
 def own_demo(demo: DemoPaths, tmp_path: Path) -> DemoPaths:
     """A copy of the demo in the test's folder, which the test may change."""
     return copy_demo(demo.challenge.parent, tmp_path)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boards import ranking_by
+from boards import ranking_by, values_of
 from every_format import small_document, write_rules
 from frozen_demo import copy_frozen_demo
 from preset_files import squares_xml, start, write
@@ -38,7 +38,7 @@ from evaluation.files.formats.label_image import write_label_tiff
 from evaluation.files.results.documents import as_json
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
-from evaluation.report.page import Cell, Figure, Page, Table, Text
+from evaluation.report.page import Figure, Page, Table, Text
 from evaluation.report.studies import audit_page
 from evaluation.report.terminal import page_renderables
 from evaluation.scoring.street import score_then
@@ -629,10 +629,6 @@ def part(page: Page, anchor: str) -> Any:
     """The table or figure with an anchor."""
     (found,) = (b for section in page.sections for b in section.blocks if getattr(b, "anchor", "") == anchor)
     return found
-
-
-def values_of(row: tuple[Any, ...]) -> list[Any]:
-    return [cell.value if isinstance(cell, Cell) else cell for cell in row]
 
 
 def test_the_answer_stands_first_and_looks_like_what_it_is() -> None:

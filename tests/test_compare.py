@@ -27,6 +27,8 @@ from evaluation.report.skills import COMPARED
 from evaluation.scoring.street import score_submission
 from nuclei_metrics.model.annotations import runs_of, split_labels
 
+pytestmark = pytest.mark.usefixtures("in_folder")
+
 SHAPE = (60, 90)
 
 
@@ -55,11 +57,6 @@ def sides(reference: np.ndarray = FOUR, masks: np.ndarray = FOUR, names: str = "
     for name in names:
         put(f"reference/{name}.tif", reference)
         put(f"masks/{name}.tif", masks)
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def compared(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:

@@ -34,6 +34,8 @@ import evaluation
 from evaluation.commands.main import run
 from evaluation.files.formats.format import image_bytes
 
+pytestmark = pytest.mark.usefixtures("in_folder")
+
 H, W = 40, 60
 R = np.zeros((H, W), np.uint16)
 R[5:15, 5:15], R[5:15, 30:42], R[25:33, 10:18] = 1, 2, 3
@@ -43,11 +45,6 @@ PICTURE = np.dstack([GREY, GREY[::-1], GREY])
 SMOOTH = gaussian_filter(180.0 * (R > 0) + 20, 2).astype(np.uint8)
 Files = dict[str, Any]
 OfSide = dict[str, Files]
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 # --- files, made of the labels of a side ------------------------------------------------------------------------------

@@ -39,14 +39,11 @@ from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.folders.convert import convert_file, parse_options
 from evaluation.folders.source import imported
 
+pytestmark = pytest.mark.usefixtures("in_folder")
+
 SHAPE = (21, 34)
 LABELS = np.arange(21 * 34, dtype=np.uint16).reshape(SHAPE) // 5
 RING = [[5, 4], [15, 4], [15, 9], [5, 9]]
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def read(content: bytes, dataset: str | None = None) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boards import EDGES, METHODS, SEPARATE, published_pq, ranked, table_of
+from boards import EDGES, METHODS, SEPARATE, published_pq, ranked, table_of, values_of
 from scipy.stats import kendalltau, rankdata
 
 from evaluation.board.board import rank_scores
@@ -48,10 +48,6 @@ def part(page: Page, anchor: str) -> Any:
 
 def anchors(page: Page) -> list[str]:
     return [b.anchor for s in page.sections for b in s.blocks if isinstance(b, Table | Figure)]
-
-
-def values_of(row: tuple[Any, ...]) -> list[Any]:
-    return [cell.value if isinstance(cell, Cell) else cell for cell in row]
 
 
 def texts_of(row: tuple[Any, ...]) -> list[Any]:

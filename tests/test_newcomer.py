@@ -23,14 +23,11 @@ from evaluation.commands.main import run
 from evaluation.files.results import __version__
 from evaluation.findings.errors import ChallengeBroken
 
+pytestmark = pytest.mark.usefixtures("in_folder")
+
 LABELS = np.zeros((40, 60), np.uint16)
 LABELS[2:12, 3:13], LABELS[20:30, 32:44], LABELS[15:19, 3:9] = 1, 2, 3
 TWO = np.where(LABELS == 3, 0, LABELS)
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def put(name: str, labels: np.ndarray = LABELS) -> None:
