@@ -238,6 +238,7 @@ MUTANTS: Sequence[Mutant] = [
         ("3 * value > with_rivals", "4 * value > with_rivals"),
         ("gain - gain.min() + span * (min(int(i.max()), int(j.max())) + 2)", "gain - gain.min() + span"),
         ("linear_sum_assignment(table, maximize=True)", "linear_sum_assignment(table, maximize=False)"),
+        ("if own_row == row and not taken & column", "if own_row == row"),
         ("cost = np.concatenate([most - gain,", "cost = np.concatenate([gain,"),
         ("pairs.closeness <= _squared_limit(radius_px)", "pairs.closeness <= radius_px"),
         ("-np.sqrt(pairs.closeness), most_pairs", "-pairs.closeness, most_pairs"),

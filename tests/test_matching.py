@@ -243,9 +243,9 @@ def test_the_best_iou_and_confidence_first_equal_their_definitions(pair, probabi
     pairs_of_images(overlap=True, most=4),
     st.sampled_from([0.0, 0.2, 0.5, 0.55, 0.75]),
     st.booleans(),
-    st.sampled_from([(0, 0), (1 << 14, 4)]),
+    st.sampled_from([(0, 0, 0), (0, 1 << 14, 4), (10, 1 << 14, 4)]),
 )
-def test_iou_above_and_assignment_are_the_best_of_all(pair, threshold, class_aware, dense):
+def test_iou_above_and_assignment_are_the_best_of_all(pair, threshold, class_aware, limits):
     """The most pairs by trying everything, and the greatest total IoU by scipy's solver on all against all."""
     (reference, classes), (prediction, prediction_classes) = pair
     value = iou_of_all(reference, prediction)
@@ -254,8 +254,8 @@ def test_iou_above_and_assignment_are_the_best_of_all(pair, threshold, class_awa
         allowed &= np.array(classes, int)[:, None] == np.array(prediction_classes, int)
     sides = [instances_of(*side) for side in pair]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rules, "DENSE_ENTRIES", dense[0])
-        patch.setattr(rules, "DENSE_SHARE", dense[1])
+        for name, limit in zip(("FEW_PAIRS", "DENSE_ENTRIES", "DENSE_SHARE"), limits, strict=True):
+            patch.setattr(rules, name, limit)
         most, greatest = (
             applied(rule, {"threshold": threshold}, *sides, class_aware=class_aware)
             for rule in ("iou_above" if threshold else "iou_assignment", "iou_assignment")

@@ -29,6 +29,7 @@ from nuclei_metrics.model import (
     Matches,
     OverlapTable,
 )
+from nuclei_metrics.model.annotations import connect
 from nuclei_metrics.model.arrays import Integers, blocks
 
 # --- pairs taken one after the other ----------------------------------------------------------------------------------
@@ -800,6 +801,7 @@ def nearest_of_each(i: Int64, j: Int64, value: Float64, enough: Int64) -> Bool:
 
 
 SUM_ROUNDING = 1e-9  # of sums of values
+FEW_PAIRS = 10  # of a group, whose assignments are tried one by one: scipy.optimize is slow to import
 DENSE_ENTRIES = 1 << 14  # groups with a larger table of all pairs are solved without it,
 DENSE_SHARE = 4  # unless the table is at most this many times what the pairs themselves take
 
@@ -882,12 +884,10 @@ class _CompetingGroups:
 def _find_groups(left: Int64, right: Int64) -> _CompetingGroups:
     left, right = (np.unique(side, return_inverse=True)[1] for side in (left, right))
     lefts, rights = int(left.max()) + 1, int(right.max()) + 1
-    nodes = lefts + rights
-    edges = scipy.sparse.coo_array((np.ones(len(left), np.int8), (left, lefts + right)), (nodes, nodes))
-    count, group = scipy.sparse.csgraph.connected_components(edges, directed=False)
-    sizes = [np.bincount(side, minlength=count) for side in (group[:lefts], group[lefts:])]
+    group = np.unique(connect(left, lefts + right, lefts + rights), return_inverse=True)[1]
+    sizes = [np.bincount(side, minlength=int(group.max()) + 1) for side in (group[:lefts], group[lefts:])]
     return _CompetingGroups(
-        of_pair=group[left].astype(np.int64),
+        of_pair=group[left],
         is_star=np.minimum(*sizes) == 1,
         left=_number_inside(group[:lefts], sizes[0])[left],
         right=_number_inside(group[lefts:], sizes[1])[right],
@@ -904,6 +904,8 @@ def _number_inside(group: Int64, sizes: Int64) -> Int64:
 
 def _solve(i: Int64, j: Int64, gain: Float64) -> Int64:
     """The pairs of one group with the greatest total gain, int64 (K,); pairs are sorted by i, then j; gains above 0."""
+    if len(i) <= FEW_PAIRS and (best := _only_best(i, j, gain)) is not None:
+        return best
     rows, columns = int(i.max()) + 1, int(j.max()) + 1
     if rows * columns > max(DENSE_ENTRIES, DENSE_SHARE * len(i)):
         return _solve_sparse(i, j, gain, rows, columns)
@@ -913,6 +915,21 @@ def _solve(i: Int64, j: Int64, gain: Float64) -> Int64:
     pair[i, j] = np.arange(len(i))
     chosen = pair[scipy.optimize.linear_sum_assignment(table, maximize=True)]
     return np.asarray(chosen[chosen >= 0])
+
+
+def _only_best(i: Int64, j: Int64, gain: Float64) -> Int64 | None:
+    """``_solve`` by trying every assignment; None if another one is as good, but for rounding."""
+    pairs = [*zip(i.tolist(), (1 << j).tolist(), gain.tolist(), range(len(i)), strict=True)]
+    tried: list[tuple[float, int, list[int]]] = [(0.0, 0, [])]  # total, columns as bits, pairs
+    for row in range(int(i.max()) + 1):
+        tried += [
+            (total + value, taken | column, [*chosen, pair])
+            for total, taken, chosen in tried
+            for own_row, column, value, pair in pairs
+            if own_row == row and not taken & column
+        ]
+    (second, *_), (most, _, best) = sorted(tried)[-2:]
+    return np.array(best) if most - second > SUM_ROUNDING * most else None
 
 
 def _solve_sparse(i: Int64, j: Int64, gain: Float64, rows: int, columns: int) -> Int64:
