@@ -24,7 +24,7 @@ from evaluation.files.decoding.guard import reader_faults_told
 from evaluation.files.results import __version__
 from evaluation.files.results.documents import as_json
 from evaluation.files.results.files import write_atomically, write_together
-from evaluation.files.submission import open_submission
+from evaluation.files.submission import open_submission, rejection
 from evaluation.files.submission.by_pattern import composed
 from evaluation.files.submission.files import is_litter
 from evaluation.findings import Finding, fault, listed, quote, render_summary
@@ -39,7 +39,7 @@ from evaluation.findings.errors import (
     redact_findings,
 )
 from evaluation.scoring.read import reference_files
-from evaluation.scoring.receive import memory_needs, rejection
+from evaluation.scoring.receive import memory_needs
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_then
 from evaluation.scoring.workers import Progress, Run, run_many

@@ -100,9 +100,9 @@ def score(
     truth in the image. There [publish] of challenge.toml defines the content of metrics.json, and nothing is printed;
     otherwise metrics.json contains all scores, and a summary with all findings is printed to stderr.
     """
+    from evaluation.challenge import Challenge
     from evaluation.files.results.files import remove_results
-    from evaluation.scoring.executors import connect
-    from evaluation.scoring.street import score_submission
+    from evaluation.files.submission import open_of_challenge
 
     if images is not None and not report:
         raise options.needed_beside("--images", "--report", "both")
@@ -111,14 +111,20 @@ def score(
     challenge = challenge or options.ground_truth()
     submission = submission or options.existing(options.INPUT, "--submission", usual=True)
     output = output or options.existing(options.OUTPUT, "--output", usual=True)
-    if images is not None:
-        from evaluation.challenge import Challenge
-        from evaluation.report.folders import check_image_folder
-
-        check_image_folder(Challenge.load(challenge), challenge, images)
     try:
+        rules = Challenge.load(challenge)
+        if images is not None:
+            from evaluation.report.folders import check_image_folder
+
+            check_image_folder(rules, challenge, images)
+        files = open_of_challenge(submission, rules)
+        from evaluation.scoring.executors import connect  # late: an empty submission is rejected without the rest
+        from evaluation.scoring.street import score_submission
+
         with connect(cluster, screen.tell) as executor, screen.progress_bar("Scoring") as progress:
-            result = score_submission(challenge, submission, workers=workers, progress=progress, executor=executor)
+            result = score_submission(
+                challenge, files, challenge=rules, workers=workers, progress=progress, executor=executor
+            )
     except (SubmissionRejected, ChallengeBroken) as error:
         for trace in dict.fromkeys(finding.trace for finding in error.findings if finding.trace):
             click.echo(trace)

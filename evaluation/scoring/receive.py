@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,12 +18,13 @@ from evaluation.files.submission import (
     SubmissionFiles,
     collection_findings,
     find_case_files,
-    open_submission,
+    open_of_challenge,
+    rejection,
 )
 from evaluation.files.submission.files import unsafe
 from evaluation.files.submission.jobs import INPUTS_FILE
 from evaluation.findings import Finding, quote
-from evaluation.findings.errors import InputFault, SubmissionRejected
+from evaluation.findings.errors import InputFault
 from evaluation.scoring import read as reading
 from evaluation.scoring.read import ReferenceFolder, SharedCases
 from evaluation.scoring.workers import CASE_BYTES
@@ -31,12 +32,6 @@ from nuclei_metrics.model import Case, Instances
 
 CaseContent = Annotations | tuple[CaseFile, ...]  # of files of all cases, or files of its own
 ZIP_IN_ZIP = "a ZIP, which is not opened: submit this ZIP, or its files"
-
-
-def rejection(challenge: Challenge, findings: Iterable[Finding], inputs: Iterable[str] = ()) -> SubmissionRejected:
-    """Create the exception for a submission with faults. ``inputs``: names of the images that jobs had as input."""
-    names = {name for case in challenge.cases for name in (case.name, case.group)} | set(inputs)
-    return SubmissionRejected(*findings).hiding(names if challenge.submission.case_names == "hidden" else ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,10 +111,7 @@ def receive_submission(
 
     folder   of the challenge; its reference may contain the ids of images
     """
-    try:
-        files = path if isinstance(path, SubmissionFiles) else open_submission(path, challenge.limits)
-    except SubmissionRejected as error:
-        raise rejection(challenge, error.findings) from None
+    files = path if isinstance(path, SubmissionFiles) else open_of_challenge(path, challenge)
     layout = find_case_files(files, challenge)
     if not layout.shared_files:
         findings_named = tuple(_named_by_content(finding, files) for finding in layout.findings)

@@ -24,7 +24,7 @@ from typing import TypeVar
 from evaluation.challenge import Challenge
 from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.guard import seconds_of
-from evaluation.files.submission import SubmissionFiles
+from evaluation.files.submission import SubmissionFiles, rejection
 from evaluation.findings import Finding, fault
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.scoring import receive
@@ -73,7 +73,7 @@ CountedCases = tuple[Challenge, ScoredCases, list[Finding]]
 
 def score_submission(
     challenge_folder: Path | str,
-    submission: Path | str,
+    submission: Path | str | SubmissionFiles,
     *,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -94,7 +94,8 @@ def score_submission(
     check_workers(workers)
     challenge = Challenge.load(challenge_folder) if challenge is None else challenge
     run = partial(run_work, workers=workers, executor=executor)
-    return summarise(*count_submission(challenge, Path(challenge_folder), Path(submission), run, progress))
+    submission = submission if isinstance(submission, SubmissionFiles) else Path(submission)
+    return summarise(*count_submission(challenge, Path(challenge_folder), submission, run, progress))
 
 
 def count_submission(
@@ -346,7 +347,7 @@ def sort_cases(
     if received.has_errors:
         _check_references(challenge, folder, received)
         findings = _find_all(challenge, received, progress, run)
-        raise receive.rejection(challenge, findings, received.inputs)
+        raise rejection(challenge, findings, received.inputs)
     with faults_as(ChallengeBroken):
         shared = read_shared_reference(challenge, folder)
     inputs = [
@@ -453,9 +454,9 @@ def raise_faults(challenge: Challenge, received: receive.ReceivedSubmission, out
         raise ChallengeBroken(*reference_faults)
     prediction_faults = [f for outcome in outcomes for f in outcome.prediction_faults]
     if prediction_faults:
-        raise receive.rejection(challenge, [*prediction_faults, *received.findings], received.inputs)
+        raise rejection(challenge, [*prediction_faults, *received.findings], received.inputs)
     if outside := _everything_outside(outcomes):
-        raise receive.rejection(challenge, [*outside, *received.findings], received.inputs)
+        raise rejection(challenge, [*outside, *received.findings], received.inputs)
 
 
 def _everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:

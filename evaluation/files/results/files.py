@@ -52,8 +52,8 @@ def write_together(folder: Path, contents: Mapping[str, str | bytes]) -> None:
     undo: list[tuple[Path, Path]] = []
     with _alone_in(folder) as is_alone:
         try:
-            if is_alone and len(contents) > 1:
-                _remove_unfinished(folder, contents)
+            for path in _unfinished(folder, contents) if is_alone and len(contents) > 1 else ():
+                path.unlink()
             for name, content in contents.items():
                 write_new(temporary[name], content.encode() if isinstance(content, str) else content)
             with held_signals(STOPPING):
@@ -117,12 +117,10 @@ def all_or_none(folder: Path) -> Iterator[Callable[[str, bytes], None]]:
             _count_placed(names)
 
 
-def _remove_unfinished(folder: Path, names: Iterable[str]) -> None:
-    """Remove temporary files that a killed program left while writing these files."""
+def _unfinished(folder: Path, names: Iterable[str]) -> list[Path]:
+    """Find temporary files that a killed program left while writing these files."""
     known = re.compile(rf"\.({'|'.join(map(re.escape, names))})\.[0-9a-f]{{8}}")
-    for path in folder.iterdir():
-        if known.fullmatch(path.name) and path.is_file():
-            path.unlink()
+    return [path for path in folder.iterdir() if known.fullmatch(path.name) and path.is_file()]
 
 
 def write_new(path: Path, data: bytes) -> None:
@@ -158,6 +156,7 @@ def remove_results(folder: Path) -> None:
         return
     for name in RESULTS:
         (folder / name).unlink(missing_ok=True)
-    with _alone_in(folder) as is_alone:
-        if is_alone:
-            _remove_unfinished(folder, RESULTS)
+    if _unfinished(folder, RESULTS):
+        with _alone_in(folder) as is_alone:
+            for path in _unfinished(folder, RESULTS) if is_alone else ():
+                path.unlink()

@@ -5,5 +5,13 @@ In: a folder, a ZIP or a list of jobs, and a challenge. Out: the files of each c
 """
 
 from evaluation.files.submission.by_pattern import collection_findings
-from evaluation.files.submission.files import CaseFile, Layout, PlacedFiles, SubmissionFiles, open_submission
+from evaluation.files.submission.files import (
+    CaseFile,
+    Layout,
+    PlacedFiles,
+    SubmissionFiles,
+    open_of_challenge,
+    open_submission,
+    rejection,
+)
 from evaluation.files.submission.jobs import find_case_files

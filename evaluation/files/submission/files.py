@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, BinaryIO, ClassVar, cast
 
-from evaluation.challenge import LimitRules
+from evaluation.challenge import Challenge, LimitRules
 from evaluation.files.decoding.streams import (
     MEMBER_HEADER_BYTES,
     ZIP_MAGIC,
@@ -409,6 +409,20 @@ def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
     except OSError as error:
         why = _why_unreadable(error)
     raise WrongUsage(fault("no-submission", quote(path, 200), got=why))
+
+
+def open_of_challenge(path: Path, challenge: Challenge) -> SubmissionFiles:
+    """Open a submission (``open_submission``); the names of hidden cases are not in its faults."""
+    try:
+        return open_submission(path, challenge.limits)
+    except SubmissionRejected as error:
+        raise rejection(challenge, error.findings) from None
+
+
+def rejection(challenge: Challenge, findings: Iterable[Finding], inputs: Iterable[str] = ()) -> SubmissionRejected:
+    """Create the exception for a submission with faults. ``inputs``: names of the images that jobs had as input."""
+    names = {name for case in challenge.cases for name in (case.name, case.group)} | set(inputs)
+    return SubmissionRejected(*findings).hiding(names if challenge.submission.case_names == "hidden" else ())
 
 
 def _why_not_opened(name: str, member: zipfile.ZipInfo, limits: LimitRules) -> Finding | None:
