@@ -27,6 +27,7 @@ from evaluation.board.team_scores import ordered_cases, plan_columns, tables_of_
 from evaluation.board.titles import metric_title, names_of
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE
+from evaluation.challenge.formats import Overlaps
 from evaluation.files.decoding.pixels import TISSUE_SUFFIXES
 from evaluation.files.decoding.streams import plain_chunks
 from evaluation.files.results.documents import csv_table
@@ -225,6 +226,8 @@ def parties_of(reference: Source, models: Mapping[str, Source], planned: ClassPl
 
 def _about_overlaps(challenge: Challenge, result: Result) -> str:
     """A note if outlines of the reference lose pixels, because the files of models cannot contain overlaps."""
+    if challenge.reference.overlaps is Overlaps.NONE and "{class}" not in challenge.reference.files:
+        return ""  # spares unpacking the results of all cases
     reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
     lost = sum(report.outlines_that_lost_pixels for report in reports)
     whole = sum(len(report.outlines_lost_whole) for report in reports)
@@ -238,14 +241,13 @@ def _about_overlaps(challenge: Challenge, result: Result) -> str:
 
 def _about_empty(result: Result) -> str:
     """A note if nothing is predicted in images that have nuclei, and have a prediction."""
-    rule = next(iter(result.scores))
-    counts = [(each.case.name, each.counts[rule]) for each in result.cases if not each.missing]
-    with_nuclei = [(name, count) for name, count in counts if count.true_positives or count.false_negatives]
-    empty = [name for name, count in with_nuclei if not count.true_positives and not count.false_positives]
-    if not empty:
+    sums = result.scored.tables[next(iter(result.scores))].sums
+    with_nuclei = sums["confusion"][:, 1:].any(axis=(1, 2)) & (sums["missing"] == 0)
+    empty = np.flatnonzero(with_nuclei & ~sums["confusion"][:, :, 1:].any(axis=(1, 2)))
+    if not len(empty):
         return ""
-    name = quote(empty[0], 24).replace("{", "{{").replace("}", "}}")
-    images = f"{len(empty):,} of {counted(len(with_nuclei), 'image')} with nuclei, such as {name}"
+    name = quote(result.scored.cases[empty[0]].name, 24).replace("{", "{{").replace("}", "}}")
+    images = f"{len(empty):,} of {counted(int(with_nuclei.sum()), 'image')} with nuclei, such as {name}"
     return f"No nucleus of {{names}} in {images}."
 
 

@@ -501,11 +501,13 @@ class _Reading:
         """The size of the image of a file, and how far its nuclei reach. Raises InputFault if it cannot be read."""
         if file.of_class and file.of_class not in self.classes:
             self.classes.append(file.of_class)
+        of_header = file.axes_yx[1] if file.axes_yx and min(file.axes_yx[1]) > 0 else None
+        if of_header and self.format == "label_image" and (file.classes is None or file.class_key == "class_table"):
+            return of_header, None
         request = self.request(file)
         with reader_faults_told(request.where), file.path.open("rb") as stream:
             is_image = file.suffix in TISSUE_SUFFIXES
             image = None if is_image else find_image(Path(request.name), stream, request, file.case)
-            of_header = file.axes_yx[1] if file.axes_yx and min(file.axes_yx[1]) > 0 else None
             size_yx = image.size_yx if image else of_header or read_image_size(file.path)
             if self.format == "pannuke_masks":
                 self.add_channels(CaseArray(stream, request).shape[-1])
