@@ -27,7 +27,7 @@ from evaluation.scoring import workers
 PHASES = {
     "start": ("evaluation.scoring.processes", "_work"),  # of a worker
     "opened": ("evaluation.scoring.workers", "_answers_of_workers"),  # workers are there, and nobody ends them yet
-    "unpacking": ("evaluation.scoring.receive", "open_submission"),
+    "unpacking": ("evaluation.files.submission.files", "open_submission"),
     "decoding": ("evaluation.scoring.street", "read_prediction"),
     "answering": ("evaluation.files.decoding.guard", "receive_answer"),  # a decoder is at work
     "scoring": ("evaluation.scoring.street", "measure_cases"),
