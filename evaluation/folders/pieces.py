@@ -11,6 +11,7 @@ import math
 import re
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import pairwise, permutations
@@ -21,14 +22,16 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge import LimitRules
+from evaluation.files.decoding.guard import prepare
 from evaluation.files.decoding.pixels import peek
-from evaluation.files.decoding.tiff import TiffFile, TiffPage
+from evaluation.files.decoding.tiff import TiffFile, TiffPage, peek_tiff
 from evaluation.files.formats import BY_NAME
 from evaluation.files.formats.detect import Detected
 from evaluation.findings import Finding, counted, listed, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.folders import source as sides
 from evaluation.folders.source import Size, SourceFile, bare_parts
+from evaluation.scoring.read import SUFFIX_LIBRARIES
 
 Array = npt.NDArray[Any]
 
@@ -200,6 +203,7 @@ def pixels_of(one: SourceFile, *, as_colours: bool = True) -> Array | None:
     """
     name, call = quote(one.name, 120), f"{__name__}:_yield_pixels"
     asked, writes = (one.suffix, name, as_colours), one.suffix in BY_NAME
+    prepare(*filter(None, [SUFFIX_LIBRARIES.get(one.suffix)]))
     try:
         pixels = sides.decode_one(call, one.path, asked, name=name, pixels=MOST_PIXELS_READ, writes=writes)
     except InputFault:  # told where it is read
@@ -227,9 +231,12 @@ def _look_at_pixels(
         options = {"as_colours": as_colours} if suffix == ".png" else {}
         pixels = peek(stream, suffix, where, LimitRules().bytes_per_file, **options)
         return pixels.shape, pixels.read
-    axes = axes_of_tiff(TiffFile(stream).pages())
+    axes = axes_of_tiff(pages := TiffFile(stream).pages())
 
     def read() -> Array:
+        with suppress(InputFault):  # of a compression that only tifffile knows
+            if len(pages) == 1 and len(axes) == 2:
+                return peek_tiff(stream, where, LimitRules().bytes_per_file).read()
         import tifffile
 
         stream.seek(0)
