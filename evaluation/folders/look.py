@@ -174,8 +174,9 @@ def _add_to_side(files: Files, name: str, path: Path, *, imports: bool) -> None:
         files.left_out.append((name, f"{READERS[import_kind][0]}, {CONVERT} label_tiff or geojson"))
         return
     try:
-        path = sides.imported(path, files.workspace, name=name)
-        files.forms |= {READERS[import_kind][0]} if import_kind else set()
+        if import_kind:
+            path = sides.imported(path, files.workspace, name=name)
+            files.forms.add(READERS[import_kind][0])
         file = _recognise(name, path)
     except InputFault as error:
         files.not_imported += error.findings if import_kind else ()

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os.path import isfile
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -396,9 +397,9 @@ PARENTS = 5  # folders above a chunk that may be the store
 
 def foreign_file(path: Path) -> str:
     """Return the type of a file, or of its folder, and what to export instead; "" if unknown."""
-    for folder in (path, *path.parents[:PARENTS]):
-        if folder.is_dir() and any((folder / name).is_file() for name in ZARR):
-            return ZARR_FOLDER
+    folders = (path, *path.parents[:PARENTS])
+    if any(isfile(f"{folder}/{name}") for folder in folders for name in ZARR):  # noqa: PTH113, Path takes far longer
+        return ZARR_FOLDER
     if path.is_dir():
         return ""
     with path.open("rb") as stream:
