@@ -231,7 +231,8 @@ def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(demo, tmp_p
         raise RuntimeError("SECRET /opt/ml/input")
 
     monkeypatch.setattr("evaluation.scoring.street.score_submission", fail)
-    arguments = ["score", "--challenge", demo.challenge, "--submission", tmp_path, "--output", tmp_path / "out"]
+    submission = demo.submissions["finder"]
+    arguments = ["score", "--challenge", demo.challenge, "--submission", submission, "--output", tmp_path / "out"]
     assert cli.run([str(a) for a in arguments]) == 70
     last = capsys.readouterr().err.splitlines()[-1]
     assert "SECRET" not in last
@@ -257,7 +258,8 @@ def test_a_full_disk_is_named_and_no_other_path(error, told, demo, tmp_path, mon
         raise error
 
     monkeypatch.setattr("evaluation.scoring.street.score_submission", fail)
-    arguments = ["score", "--challenge", demo.challenge, "--submission", tmp_path, "--output", tmp_path / "out"]
+    submission = demo.submissions["finder"]
+    arguments = ["score", "--challenge", demo.challenge, "--submission", submission, "--output", tmp_path / "out"]
     assert cli.run([str(a) for a in arguments]) == 70
     last = capsys.readouterr().err.splitlines()[-1]
     assert told in last and last.endswith("this is not about the submission.") and "SECRET" not in last
