@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.claims import coverage, pooled_coverage
+from evaluation import compare
 from evaluation.commands.main import run
 from nuclei_metrics.aggregation import units as intervals
 from nuclei_metrics.aggregation.units import (
@@ -372,6 +373,18 @@ def test_a_studentised_interval_does_not_leave_the_range_of_the_metric():
     )
     assert wide.low < 0 or wide.high > 1
     assert (kept.low, kept.high) == (max(wide.low, 0), min(wide.high, 1))
+
+
+def test_no_interval_of_a_distance_goes_beyond_the_diagonal_of_the_images():
+    """Eleven images of nearly one distance, and one with tails across the image."""
+    sides = np.zeros((2, 12, 40, 40), np.int32)
+    for nucleus in range(5):
+        left = 1 + 8 * nucleus
+        sides[:, :, 1:6, left : left + 5] = nucleus + 1
+        sides[1, 0, 6:39, left : left + 2] = nucleus + 1
+        sides[1, 1 if nucleus < 4 else 2 :, 1:6, left] = 0
+    (result,) = compare([*sides[0]], [*sides[1]], match="any_overlap").results.values()
+    assert result.intervals["segmentation", "hausdorff_px", "group_mean"].high == np.hypot(39, 39)
 
 
 def test_groups_are_drawn_inside_their_strata():

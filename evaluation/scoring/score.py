@@ -452,7 +452,7 @@ def confidence_intervals(
             indices.index(index),
             challenge.aggregation.unit if aggregation == STRATUM_MEAN else UNIT_OF_MEAN[aggregation],
             of_strata=aggregation == STRATUM_MEAN,
-            bounds=(metrics[index].lowest, metrics[index].highest),
+            bounds=(metrics[index].lowest, _highest(metrics[index], table)),
         )
         for index, aggregation in chosen
     ]
@@ -477,6 +477,11 @@ def confidence_intervals(
         )
         for (index, aggregation), interval in zip(chosen, intervals, strict=True)
     }
+
+
+def _highest(metric: Metric, table: CaseTable) -> float:
+    """Return the bound of the values of a metric: for distances the longest diagonal of the images."""
+    return float(table.largest[metric.worst].max()) if isinstance(metric.worst, str) else metric.highest
 
 
 FEWEST_NUCLEI = 50  # of the reference, of which "by_groups" makes an interval: docs/confidence.md
