@@ -219,15 +219,12 @@ def _launch(connection: socket.socket) -> None:
     detach(connection.fileno())
     children: dict[int, Path | None] = {}
     launchers_of_workers: list[int] = []  # each ends with its worker
-
-    def reap(*_: object) -> None:
-        launchers_of_workers[:] = [child for child in launchers_of_workers if not os.waitpid(child, os.WNOHANG)[0]]
-
-    signal.signal(signal.SIGCHLD, reap)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     while True:
         order, numbers, _, _ = socket.recv_fds(connection, ORDER.size, 1)
         if not order:
             break
+        launchers_of_workers = [child for child in launchers_of_workers if not os.waitpid(child, os.WNOHANG)[0]]
         process, size = ORDER.unpack(order)
         if not numbers:
             connection.sendall(STATUS.pack(_end_child(process, children.pop(process))))
@@ -246,7 +243,6 @@ def _launch(connection: socket.socket) -> None:
             _launch(socket.socket(fileno=numbers[0]))
             return
         if not child:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             end_with_parent()
             connection.close()
             confine(scratch, tasks)
@@ -258,7 +254,6 @@ def _launch(connection: socket.socket) -> None:
             children[child] = scratch
         os.close(numbers[0])
         connection.sendall(STATUS.pack(child))
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for child, scratch in children.items():
         _end_child(child, scratch)
     for child in launchers_of_workers:
