@@ -239,6 +239,16 @@ def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(demo, tmp_p
     assert "Traceback" not in last
 
 
+def test_a_scored_submission_stays_scored_if_there_is_no_memory_for_hints(demo, tmp_path, monkeypatch, capsys):
+    def fail(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr("evaluation.folders.hints.hints_about_files", fail)
+    arguments = ["score", "--challenge", demo.challenge, "--submission", demo.submissions["finder"]]
+    assert cli.run([*map(str, arguments), "--output", str(tmp_path)]) == 0
+    assert capsys.readouterr().err.endswith("metrics.json, details.json, objects.csv\n")
+
+
 @pytest.mark.parametrize("command", ["rasterise", "sensitivity", "kit", "phase"])
 def test_commands_without_a_submission_say_nothing_of_it(command, tmp_path, capsys):
     (tmp_path / "challenge.toml").write_text("colour = 'red'\n")

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,7 +169,10 @@ def _show_summary(challenge: Path, submission: Path, result: Result) -> None:
     screen.show_block(
         side_by_side(title, {WORDS_OF_AGGREGATIONS[name]: (read, name) for name in read.aggregations}, SKILLS)
     )
-    screen.show_findings([*result.findings, *hints_about_files(challenge, submission, result)])
+    hints: list[Finding] = []
+    with suppress(MemoryError):  # the results are written
+        hints += hints_about_files(challenge, submission, result)
+    screen.show_findings([*result.findings, *hints])
     ranks = result.metrics.get("leaderboard")
     if ranks and ranks["position"] is not None:
         click.echo(f"Rank {ranks['position']:g} of {ranks['submissions']} among the results of the challenge")
