@@ -21,6 +21,8 @@ import skimage.draw
 
 from evaluation.commands.main import run
 from evaluation.folders.demo import DemoPaths
+from evaluation.report.folders import read_result
+from evaluation.report.reasons import nuclei_of_columns
 
 Ring = list[tuple[float, float]]
 Key = tuple[int, str]
@@ -119,7 +121,7 @@ def test_a_team_reads_what_one_more_percent_of_each_class_would_change(
             of_patients.append(sum(of_classes) / len(of_classes))
         means.append(float(sum(of_patients) / len(of_patients)))
     assert f"`covered.class_f1.group_mean` would be {means[1]:.4f} instead of {means[0]:.4f}: rank" in words
-    assert "`covered.surface_dice.group_mean` depends on the outlines of these nuclei" in words
+    assert "Not computed for `covered.surface_dice.group_mean`." in words
 
 
 def test_an_organiser_reads_how_many_nuclei_each_column_rests_on(
@@ -136,6 +138,8 @@ def test_an_organiser_reads_how_many_nuclei_each_column_rests_on(
         ("`covered.surface_dice.group_mean`", halves, "reference nuclei, the best 50%"),
     ):
         assert f"{paths}: {sum(each)} {what} ({min(each)} to {max(each)} in each of 4 patients)." in words
+    of_a_part = ("panoptic.per_class.Epithelial.pq.pooled", "alternatives.centroid.segmentation.iou.pooled")
+    assert nuclei_of_columns(of_a_part, read_result(board / "results/outliner")) == []
 
 
 def test_results_that_are_not_there_are_told(board: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -241,7 +241,7 @@ def standing_in_words(document: Mapping[str, Any], name: str, titles: Sequence[s
 
 
 def nuclei_of_columns(columns: Iterable[str], result: ResultDocuments) -> list[str]:
-    """Return how many nuclei the ranked columns of a team rest on.
+    """Return how many nuclei the ranked columns of a team rest on; nothing on columns of one class or another rule.
 
     For organisers, since the numbers reveal the reference.
     """
@@ -251,6 +251,8 @@ def nuclei_of_columns(columns: Iterable[str], result: ResultDocuments) -> list[s
     groups: dict[str, list[str]] = {}
     for path in columns:
         family, _, metric = path.partition(".")
+        if family == "alternatives" or metric.startswith(("per_class.", "grouped.")):
+            continue
         hits, missed = ([unit.counts[key] for unit in result.groups] for key in ("true_positives", "false_negatives"))
         numbers, what = list(map(add, hits, missed)), "reference nuclei"
         if family == "covered" and not metric.startswith("class_"):
@@ -268,7 +270,8 @@ def nuclei_of_columns(columns: Iterable[str], result: ResultDocuments) -> list[s
 def one_percent_more(document: Mapping[str, Any], name: str, result: ResultDocuments) -> list[str]:
     """Describe the ranked columns, and the ranks in them, with 1% more of the reference nuclei of each unit matched.
 
-    Columns that also depend on the outlines of these nuclei are only named. Nothing without false negatives.
+    Columns that also depend on which nuclei these are, or on their outlines, are only named. Nothing without false
+    negatives.
     """
     if result.details is None:
         return []
@@ -295,8 +298,7 @@ def one_percent_more(document: Mapping[str, Any], name: str, result: ResultDocum
             f"{now + gain:.4f} instead of {now:.4f}: rank {ranks[1]} in this column, now {ranks[0]}."
         )
     if lines and others:
-        depends = "depends" if len(others) == 1 else "depend"
-        lines.append(f"{' and '.join(others)} {depends} on the outlines of these nuclei, so no number is given.")
+        lines.append(f"Not computed for {' and '.join(others)}.")
     return lines
 
 
