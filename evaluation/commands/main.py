@@ -8,14 +8,13 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
 from importlib import import_module
 from typing import TextIO
 
 import click
 
 from evaluation.commands.screen import wrapped
-from evaluation.commands.watch import INTERNAL, Stopped, end_early, out_of_memory
+from evaluation.commands.watch import ASIDE, INTERNAL, Stopped, end_early, out_of_memory
 from evaluation.files.results import __version__
 from evaluation.files.system import process_limit
 from evaluation.findings import errors, quote, render_findings, render_summary
@@ -110,6 +109,8 @@ def _with_near_options(error: click.NoSuchOption) -> click.NoSuchOption:
 
 
 def _run_to_the_end(arguments: list[str]) -> int:
+    has_submission = MODULES.get(arguments[0] if arguments else "") == "run"
+    aside = ASIDE if has_submission else ""
     try:
         return _run_command(arguments)
     except click.exceptions.Exit as stop:
@@ -121,7 +122,7 @@ def _run_to_the_end(arguments: list[str]) -> int:
         error.show()
         return 2
     except errors.EvaluationError as error:
-        _explain_failure(error, arguments)
+        _explain_failure(error, aside)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         raise Stopped(signal.SIGINT) from None
@@ -130,18 +131,17 @@ def _run_to_the_end(arguments: list[str]) -> int:
     except OSError as error:
         if error.errno == errno.EINVAL and _nobody_reads():
             return 0
-        why = _no_process() if error.errno == errno.EAGAIN else _why_not(error)
-        print(_of_command(why, arguments), file=sys.stderr)
+        print(_no_process(aside) if error.errno == errno.EAGAIN else _why_not(error, aside), file=sys.stderr)
         _show_traceback(sys.stdout)
         return INTERNAL
     except MemoryError:
-        print(out_of_memory(), file=sys.stderr)
+        print(out_of_memory(aside), file=sys.stderr)
         return INTERNAL
     except Exception as error:
         _show_traceback(sys.stderr)
         is_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
         print(
-            _no_process()
+            _no_process(aside)
             if is_thread
             else "The evaluation failed because of a fault in the program; the organisers find the details in the log.",
             file=sys.stderr,
@@ -170,14 +170,14 @@ def _nobody_reads() -> bool:
     return False
 
 
-def _why_not(error: OSError) -> str:
+def _why_not(error: OSError, aside: str) -> str:
     """Return why the program stops. Only the path of a full disk is named: other paths may reveal the reference."""
     why = error.strerror or "a file or folder could not be used"
     where = ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         folder = "most often in the folder of temporary files, "
         where = f" ({quote(error.filename, 200) if error.filename else f'{folder}{quote(tempfile.gettempdir(), 200)}'})"
-    return f"Cannot run: {why}{where}; this is not about the submission."
+    return f"Cannot run: {why}{where}{aside}."
 
 
 def _show_traceback(stream: TextIO) -> None:
@@ -185,30 +185,26 @@ def _show_traceback(stream: TextIO) -> None:
         print(wrapped(line, stream), file=stream)
 
 
-def _no_process() -> str:
+def _no_process(aside: str) -> str:
     limit = process_limit()
     words = "" if limit is None else f" (limit: {limit})"
-    return f"No more processes or threads can be started{words}; this is not about the submission."
+    return f"No more processes or threads can be started{words}{aside}."
 
 
-def _of_command(last: str, arguments: Sequence[str]) -> str:
-    """Return the last line without the words on the submission if the command has no submission."""
-    has_submission = MODULES.get(arguments[0] if arguments else "") == "run"
-    return last if has_submission else last.replace("; this is not about the submission", "")
-
-
-def _explain_failure(error: errors.EvaluationError, arguments: Sequence[str]) -> None:
+def _explain_failure(error: errors.EvaluationError, aside: str) -> None:
     """Every finding once: one per line on a terminal, otherwise the findings missing from the last line.
 
     The last line is for participants: it names the remedy, and nothing of the reference.
+
+    aside  words that the submission is not at fault; "" for commands without a submission
     """
     lines = render_findings(error.findings)
     if isinstance(error, errors.ChallengeBroken):
-        last = error.last
+        last = error.last.format(aside=aside)
     elif isinstance(error, errors.WorkerDied):
-        last = out_of_memory()
+        last = out_of_memory(aside)
     elif isinstance(error, errors.ResultsNotWritten):
-        last = f"The results could not be written ({error.why}); this is not about the submission."
+        last = f"The results could not be written ({error.why}){aside}."
     else:
         from evaluation.findings.errors import redact_findings  # imports what commands that succeed may not need
 
@@ -219,6 +215,6 @@ def _explain_failure(error: errors.EvaluationError, arguments: Sequence[str]) ->
         if len(lines) > 1 and sys.stderr.isatty():
             lines, last = [error.intro, *lines[:-1]], lines[-1]
         lines = [line for line in lines if line not in last]
-    for line in [*lines, _of_command(last, arguments)]:
+    for line in [*lines, last]:
         print(wrapped(line, sys.stderr), file=sys.stderr)
     sys.stderr.flush()

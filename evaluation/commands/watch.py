@@ -27,6 +27,7 @@ from evaluation.files.system import (
 )  # fmt: skip
 
 INTERNAL = 70
+ASIDE = "; this is not about the submission"
 
 
 class Stopped(BaseException):
@@ -48,7 +49,7 @@ def run_watched(program: Callable[[], int]) -> int:
     Elsewhere than on Linux, and if no second process is allowed, the program runs alone.
     """
     if limit := too_low_limit():
-        print(f"The evaluation {limit}; this is not about the submission.", file=sys.stderr)
+        print(f"The evaluation {limit}{ASIDE}.", file=sys.stderr)
         return INTERNAL
     signals = [number for number in STOPPING if signal.getsignal(number) != signal.SIG_IGN]  # as nohup asks for
     watcher, child = os.getpid(), None
@@ -123,18 +124,14 @@ def _exit_code_of(child: int) -> int:
     if code >= 0:
         return code
     name = signal.Signals(-code).name
-    line = (
-        out_of_memory()
-        if name == "SIGKILL"
-        else f"The evaluation was ended by {name}; this is not about the submission."
-    )
+    line = out_of_memory(ASIDE) if name == "SIGKILL" else f"The evaluation was ended by {name}{ASIDE}."
     note = note_of_placed().capitalize()
     print(f"{line} {note}." if note else line, file=sys.stderr, flush=True)
     return INTERNAL
 
 
-def out_of_memory() -> str:
+def out_of_memory(aside: str) -> str:
     """Return the last line of a run without memory left: the same line, whichever process the kernel kills."""
     limit = memory_limit()
     words = "" if limit is None else f" (the limit is {limit / 1e6:,.0f} MB)"
-    return f"The evaluation ran out of memory, or was stopped from outside{words}; this is not about the submission."
+    return f"The evaluation ran out of memory, or was stopped from outside{words}{aside}."

@@ -76,11 +76,11 @@ class WrongUsage(EvaluationError):
 class ChallengeBroken(EvaluationError):
     """challenge.toml, cases.csv or the reference is at fault. The findings are for the organisers only.
 
-    ``last`` is the last line, which participants read.
+    ``last`` is the last line, which participants read; {aside} says that their submission is not at fault.
     """
 
     exit_code = 3
-    last = "The challenge itself has a fault; this is not about the submission. Organisers: see the lines above."
+    last = "The challenge itself has a fault{aside}. Organisers: see the lines above."
 
 
 class ReferenceBroken(ChallengeBroken):
