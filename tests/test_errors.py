@@ -335,7 +335,7 @@ NUMBERS = [1 + index // 14 for index in range(40)]
     (both(lambda labels: np.pad(labels[::2, ::2], ((0, 100), (0, 100)))), ["2 times as large, it is"]),
     (both(lambda labels: np.where(labels > 6, 1, labels)),
      ["With a number for each region, it is 100% (2 images were tried): are the labels classes, not nuclei?"]),
-    (both(lambda labels: np.where(labels, labels, 255)), ["Set the background to 0 and number the nuclei from 1."]),
+    (both(lambda labels: np.where(labels, labels, 255)), []),  # a warning of each image says it: background-is-nucleus
     ((THIRD, THIRD.T.copy()), ["IoU > 0.5 for 45% of the nuclei", "Transposed, it is 100%"]),
     ((MANY, IDS), ["With a number for each region, it is 100% (1 image was tried): do ids restart in each tile"]),
     (({"a": ONE, "b": TWO}, {"a": TWO, "b": ONE}), ["Given to each other's images, it is 100%", "b for a"]),

@@ -29,7 +29,7 @@ from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import Result
 from nuclei_metrics.instances.prepare import convert_parts
 from nuclei_metrics.instances.rasterise import placed_vertices
-from nuclei_metrics.instances.runs import instances_from_labels, select_instances
+from nuclei_metrics.instances.runs import instances_from_labels
 from nuclei_metrics.matching import match_iou_above, overlap_table
 from nuclei_metrics.matching.rules import match_centroid_closest_first
 from nuclei_metrics.model import Float64, Instances, OriginRule, Outlines, Part, Points, VerticesRule
@@ -198,8 +198,6 @@ def hints_about(look: Callable[[], list[TriedImage]], result: Result) -> list[Fi
     images = look()
     if not images:
         return []
-    if background := _background_hint(images):
-        return background
     return (_what_would_match(images) if few else []) or _half_pixel(images)
 
 
@@ -372,35 +370,6 @@ def _matches_that_fit(
     table = overlap_table(image.reference, prediction)
     matches = match_iou_above(table, image.reference, prediction, threshold=0.5, class_aware=False)
     return np.asarray(matches.reference_index), np.asarray(matches.intersection_px / matches.union_px)
-
-
-def _background_hint(images: Sequence[TriedImage]) -> list[Finding]:
-    """Warn if a nucleus covers more than half of each image, as a background that is not 0 does, and nuclei match
-    without it, or in its gaps. Outlines have no background.
-    """
-
-    def largest(instances: Instances) -> float:
-        return float(instances.areas_px().max(initial=0)) / (instances.shape_yx[0] * instances.shape_yx[1])
-
-    parts = [part for image in images for part in image.parts]
-    if any(isinstance(part, Outlines) for part in parts) or any(image.radius_px is not None for image in images):
-        return []
-    least = min(largest(image.prediction()) for image in images)
-    if least <= 0.5 or max(largest(image.reference) for image in images) > 0.5:
-        return []
-    if not any(share(images, list(map(change, images))) for change in (_without_largest, _inverted)):
-        return []  # with 0 there, nothing would match either
-    return [fault("nearly-nothing-matches", HINTED_SIDE, wording="background-is-nucleus", percent=percent(least))]
-
-
-def _without_largest(image: TriedImage) -> Instances:
-    made = image.prediction()
-    return select_instances(made, np.arange(len(made)) != made.areas_px().argmax())
-
-
-def _inverted(image: TriedImage) -> Instances:
-    """Create nuclei of the connected regions that are background in a prediction."""
-    return instances_from_labels(regions((painted(image.prediction()) == 0).astype(np.int32)), class_id=1)
 
 
 def _half_pixel(images: Sequence[TriedImage]) -> list[Finding]:
