@@ -28,7 +28,7 @@ from evaluation import (
 from evaluation.files.results.documents import as_json
 from evaluation.report.result import is_lower_better
 from evaluation.scoring import street as pipeline
-from evaluation.scoring.match import CaseSides, match_case, match_cases
+from evaluation.scoring.match import CaseSides, MatchedCase, match_case, match_cases
 from evaluation.scoring.measure import measure_cases
 from nuclei_metrics import measure
 from nuclei_metrics.instances.prepare import PreparedReference, apply_ignore_region, prepare_reference
@@ -436,6 +436,7 @@ def test_small_cases_matched_as_one_image_are_matched_as_each_alone():
         cases.append(CaseSides(Case(str(index), "a", height, width), prepared, submitted))
     for together, case in zip(match_cases(rules_of_challenge, cases), cases, strict=True):
         alone = match_case(rules_of_challenge, case.case, case.reference, case.prediction)
+        assert isinstance(together, MatchedCase)
         tables = (together.table, *together.matches.values()), (alone.table, *alone.matches.values())
         for one, other in zip(*tables, strict=True):
             for field in fields(one):

@@ -84,20 +84,25 @@ class CaseSides:
         )
 
 
-def match_cases(challenge: Challenge, cases: Sequence[CaseSides]) -> list[MatchedCase]:
+def match_cases(challenge: Challenge, cases: Sequence[CaseSides]) -> list[MatchedCase | InputFault]:
     """Match several cases like ``match_case``: plain cases as one image, but rules of distances case by case.
 
-    The order of pixels in each case stays, so ties are decided as they are in the case alone. Raises TooManyPairs, and
-    InputFault and ChallengeBroken as ``match_case`` does; which case is to blame, ``match_case`` shows.
+    The order of pixels in each case stays, so ties are decided as they are in the case alone. The fault of a case is
+    returned in its place; if plain cases fail together, each is matched alone. Raises ChallengeBroken.
     """
-    is_joined = [case.is_plain for case in cases]
-    joined = _match_together(challenge, [case for case, is_one in zip(cases, is_joined, strict=True) if is_one])
-    return [
-        next(joined)
-        if is_one
-        else match_case(challenge, case.case, case.reference, case.prediction, case.predicted_counts)
-        for case, is_one in zip(cases, is_joined, strict=True)
-    ]
+    plain = [case for case in cases if case.is_plain]
+    joined: list[MatchedCase] = []
+    with suppress(InputFault, ChallengeBroken, TooManyPairs):
+        joined = [*_match_together(challenge, plain)] if plain else []
+    together = {id(case): of_case for case, of_case in zip(plain, joined, strict=False)}
+    matched: list[MatchedCase | InputFault] = []
+    for case in cases:
+        sides = case.case, case.reference, case.prediction, case.predicted_counts
+        try:
+            matched.append(together.get(id(case)) or match_case(challenge, *sides))
+        except InputFault as error:
+            matched.append(error)
+    return matched
 
 
 def _match_together(challenge: Challenge, cases: Sequence[CaseSides]) -> Iterator[MatchedCase]:

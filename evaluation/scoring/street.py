@@ -62,7 +62,6 @@ from evaluation.scoring.read import (
 )
 from evaluation.scoring.score import Result, ScoredCases, check_columns, summarise
 from evaluation.scoring.workers import Progress, Run, Work, check_workers, run_work
-from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.model import Case, CaseResult
 
@@ -131,8 +130,8 @@ def score_cases(
     """Decode, match and measure some cases: one task of a worker. Faults are returned as data."""
     before = seconds_of(str(files.path))
     read = _read_cases(challenge, folder, files, inputs, rules_of_references(challenge))
-    matched = iter(_match_read(challenge, [sides for sides in read if isinstance(sides, _ReadSides)]))
-    outcomes = [sides if isinstance(sides, CaseOutcome) else next(matched) for sides in read]
+    matched = iter(match_cases(challenge, [sides.sides for sides in read if isinstance(sides, _ReadSides)]))
+    outcomes = [sides if isinstance(sides, CaseOutcome) else _matched(sides, next(matched)) for sides in read]
     measured = iter(_measure_read(challenge, [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]))
     done = [(outcome, None) if isinstance(outcome, CaseOutcome) else next(measured) for outcome in outcomes]
     results = [result for _, result in done if result is not None]
@@ -160,17 +159,11 @@ def _measure_read(challenge: Challenge, cases: Sequence[ReadCase]) -> list[tuple
     return list(zip(outcomes, results, strict=True))
 
 
-def _match_read(challenge: Challenge, cases: Sequence[_ReadSides]) -> list[ReadCase | CaseOutcome]:
-    """Match a batch of cases; if it fails, match each case alone, so that reports do not depend on other cases."""
-    try:
-        matched = match_cases(challenge, [read.sides for read in cases])
-    except (InputFault, ChallengeBroken, TooManyPairs) as error:
-        if len(cases) == 1 and isinstance(error, InputFault):
-            return [CaseOutcome(prediction_faults=error.findings)]
-        if len(cases) == 1:
-            raise
-        return [outcome for read in cases for outcome in _match_read(challenge, [read])]
-    return [ReadCase(one, read.warnings, read.seen) for one, read in zip(matched, cases, strict=True)]
+def _matched(read: _ReadSides, matched: MatchedCase | InputFault) -> ReadCase | CaseOutcome:
+    """Return a case with its warnings, or the fault by which it could not be matched."""
+    if isinstance(matched, InputFault):
+        return CaseOutcome(prediction_faults=matched.findings)
+    return ReadCase(matched, read.warnings, read.seen)
 
 
 def read_and_match(
@@ -178,7 +171,7 @@ def read_and_match(
 ) -> ReadCase | CaseOutcome:
     """Read and match one case, or return its faults. ``rules``: of references (``rules_of_references``)."""
     (read,) = _read_cases(challenge, folder, files, [case], rules)
-    return read if isinstance(read, CaseOutcome) else _match_read(challenge, [read])[0]
+    return read if isinstance(read, CaseOutcome) else _matched(read, *match_cases(challenge, [read.sides]))
 
 
 def _read_cases(
