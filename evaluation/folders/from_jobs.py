@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from evaluation.challenge import LimitRules
-from evaluation.files.submission.jobs import JOBS_FILE, name_in, read_jobs, socket_of, values_of
+from evaluation.files.submission.jobs import JOBS_FILE, name_in, read_jobs, socket_of
 from evaluation.findings import counted, fault, listed, quote
 from evaluation.findings.errors import WrongUsage, faults_as
 
@@ -114,7 +114,7 @@ def _sockets_of(jobs: Iterable[Mapping[str, Any]], side: str, points: bool) -> d
     kinds: dict[str, str] = {}
     count: Counter[str] = Counter()
     for job in jobs:
-        sockets = [socket_of(value) for value in values_of(job, side, JOBS_FILE)]
+        sockets = [socket_of(value) for value in job[side]]
         kinds |= {socket["slug"]: _kind_of(socket, points) for socket in sockets if isinstance(socket.get("slug"), str)}
         count.update({socket["slug"] for socket in sockets if isinstance(socket.get("slug"), str)})
     most = max(count.values(), default=0)
@@ -160,7 +160,7 @@ def _inputs_that_name(jobs: Iterable[Mapping[str, Any]]) -> list[str]:
     """List the slugs of the inputs that name the cases: the first image of each job that is no mask."""
     slugs: dict[str, None] = {}
     for job in jobs:
-        of_job = {socket_of(value).get("slug"): value for value in values_of(job, "inputs", JOBS_FILE)}
+        of_job = {socket_of(value).get("slug"): value for value in job["inputs"]}
         named = [slug for slug, value in of_job.items() if isinstance(slug, str) and name_in(value)]
         named.sort(key=lambda slug: "mask" in slug)
         if named and not slugs.keys() & set(named):
@@ -169,8 +169,7 @@ def _inputs_that_name(jobs: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _name_of_input(job: Mapping[str, Any], slugs: Sequence[str]) -> str:
-    values = values_of(job, "inputs", JOBS_FILE)
-    return next((name_in(value) for value in values if socket_of(value).get("slug") in slugs), "")
+    return next((name_in(value) for value in job["inputs"] if socket_of(value).get("slug") in slugs), "")
 
 
 def _case_key(names: Sequence[str], cases: Iterable[str]) -> str:
@@ -206,7 +205,7 @@ def ending_of_files(jobs_file: Path, cases: Sequence[str]) -> str:
 def _outputs_beside(folder: Path, jobs: Iterable[Mapping[str, Any]], socket: str) -> Iterator[Any]:
     """Yield existing JSON outputs next to the list."""
     for job in jobs:
-        for value in values_of(job, "outputs", JOBS_FILE):
+        for value in job["outputs"]:
             described = socket_of(value)
             path = folder / str(job.get("pk")) / "output" / str(described.get("relative_path"))
             is_chosen = isinstance(slug := described.get("slug"), str) and _fits(socket, slug)

@@ -21,16 +21,15 @@ import numpy as np
 from evaluation.challenge import LimitRules
 from evaluation.challenge.formats import FORMATS
 from evaluation.files.decoding.guard import bounds_of, decode, forget_seconds, seconds_of, seconds_of_images
-from evaluation.files.decoding.json import read_json
 from evaluation.files.decoding.pixels import CONTAINERS, TISSUE_SUFFIXES, read_image_size, suffix_of
 from evaluation.files.formats.detect import Detected
 from evaluation.files.formats.imports import find_stores, kind_of
 from evaluation.files.submission import open_submission
 from evaluation.files.submission.by_pattern import composed
 from evaluation.files.submission.files import SubmissionFiles
-from evaluation.files.submission.jobs import JOBS_FILE, jobs_folder, name_in, values_of
+from evaluation.files.submission.jobs import JOBS_FILE, jobs_folder, name_in, read_jobs
 from evaluation.findings import Finding, counted, fault, listed, quote, shell_command
-from evaluation.findings.errors import SubmissionRejected, WrongUsage, faults_as
+from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, faults_as
 
 OF_OBJECTS = re.compile("object|instance", re.IGNORECASE)  # in the name of what has nuclei rather than classes
 Size = tuple[int, int]  # height and width, px
@@ -332,24 +331,18 @@ def pack(files: SubmissionFiles, parts: Iterable[str], top: str, workspace: Path
 
 
 def images_of_jobs(files: Mapping[str, Path]) -> dict[str, str]:
-    """The image of each folder of a download from the platform, by predictions.json; otherwise nothing.
-
-    Raises InputFault for a list of jobs that cannot be read.
-    """
+    """The image of each folder of a download from the platform, by predictions.json; otherwise nothing."""
     names = sorted(files)
     folder = jobs_folder(names)
     if folder is None:
         return {}
-    where = quote(folder + JOBS_FILE, 120)
-    with files[folder + JOBS_FILE].open("rb") as stream:
-        jobs = read_json(stream, where=where, limits=LimitRules())
-    images = {}
-    for job in jobs if isinstance(jobs, list) else []:
-        if isinstance(job, dict) and isinstance(pk := job.get("pk"), str):
-            name = next(filter(None, map(name_in, values_of(job, "inputs", where))), "")
-            if name:
-                images[f"{folder}{pk}/"] = bare_parts(name)[-1]
-    return images
+    try:
+        with files[folder + JOBS_FILE].open("rb") as stream:
+            jobs = read_jobs(stream, where=quote(folder + JOBS_FILE, 120), limits=LimitRules())
+    except InputFault:  # predictions of COCO may be called so
+        return {}
+    images = {job["pk"]: next(filter(None, map(name_in, job["inputs"])), "") for job in jobs}
+    return {f"{folder}{pk}/": bare_parts(name)[-1] for pk, name in images.items() if name}
 
 
 def class_maps(names: Iterable[str]) -> dict[tuple[str, ...], str]:

@@ -192,9 +192,9 @@ class _JobReader:
         self.of_phase: list[Finding] = []
 
     def read(self, jobs: list[Any]) -> None:
-        for number, job in enumerate(jobs, start=1):
+        for job in jobs:
             with self.collecting():
-                self.add(job, number)
+                self.add(job)
         placed = sum(map(len, self.jobs.values())) + sum(map(len, self.unknown.values()))
         self.has_refused_jobs = placed < len(jobs)
         with self.collecting():
@@ -213,12 +213,9 @@ class _JobReader:
         except InputFault as error:
             self.faults += error.findings
 
-    def add(self, job: Any, number: int) -> None:
+    def add(self, job: Mapping[str, Any]) -> None:
         """Find the case of a job. Raises InputFault if the job is not one that the platform writes."""
-        where = f"{self.where}, job {number:,}"
-        if not isinstance(job, dict) or not isinstance(pk := job.get("pk"), str):
-            what = "a job without a pk" if isinstance(job, dict) else "a value that is not an object"
-            raise refused("invalid-job", where, got=what)
+        pk = job["pk"]
         where = f"{self.where}, job {quote(pk)}"
         if (why := what_is_unsafe(pk)) or "/" in pk:
             raise refused("forged-path", where, what="the pk", why=why or "a path")
@@ -228,13 +225,11 @@ class _JobReader:
         if case is None:
             self.unknown.setdefault(name, []).append(where)
             return
-        outputs = values_of(job, "outputs", where)
-        self.jobs.setdefault(case.name, []).append(_Job(where, pk, case, job.get("status", SUCCEEDED), outputs))
+        self.jobs.setdefault(case.name, []).append(_Job(where, pk, case, job.get("status", SUCCEEDED), job["outputs"]))
 
     def input_name(self, job: Mapping[str, Any], where: str) -> str:
         """The name of the image or file that a job had as its input."""
-        slugs = self.challenge.submission.inputs
-        inputs = values_of(job, "inputs", where)
+        slugs, inputs = self.challenge.submission.inputs, job["inputs"]
         there = [socket_of(value).get("slug") for value in inputs]
         chosen = [value for value, slug in zip(inputs, there, strict=True) if not slugs or slug in slugs]
         if len(chosen) != 1:
@@ -372,14 +367,6 @@ def name_in(value: Mapping[str, Any]) -> str:
     if isinstance(image, dict) and isinstance(name := image.get("name"), str):
         return name
     return unquote(file.partition("?")[0].rpartition("/")[2]) if isinstance(file, str) else ""
-
-
-def values_of(job: Mapping[str, Any], key: str, where: str) -> list[Mapping[str, Any]]:
-    """The inputs or outputs of a job. Raises InputFault."""
-    values = job.get(key)
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise refused("invalid-job", where, got=f"no list of {key}")
-    return values
 
 
 def socket_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
