@@ -41,10 +41,12 @@ from evaluation.report.pictures import (
     overlay_geojson,
     scene_of,
 )
-from evaluation.scoring.match import match_case, sort_case
+from evaluation.scoring.match import match_case
+from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.score import Result
 from nuclei_metrics.instances.prepare import PreparedReference, prepare_reference
 from nuclei_metrics.instances.runs import instances_from_labels
+from nuclei_metrics.metrics.counts import ErrorKinds
 from nuclei_metrics.model import Case, Instances, Points
 
 CLASSES = ("small", "LARGE")
@@ -84,7 +86,9 @@ def judged_case(reference: str, prediction: str, policy: str | None = None, rule
 def judged(challenge: Challenge, reference: PreparedReference, prediction: Instances | None) -> JudgedCase:
     case = Case("tiny", "P1", *reference.instances.shape_yx)
     matched = match_case(challenge, case, reference, prediction)
-    return JudgedCase(matched, sort_case(challenge, matched, challenge.matching.rules[0]))
+    (measured,) = measure_cases(challenge, [matched])
+    kinds = (side.kinds[challenge.matching.rules[0].name] for side in (measured.reference, measured.prediction))
+    return JudgedCase(matched, ErrorKinds(*kinds))
 
 
 def prepared_of(labels: npt.NDArray[np.int64]) -> PreparedReference:

@@ -25,7 +25,7 @@ from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.report.tissue import Tissue, open_tissue
 from evaluation.scoring.error_costs import CaseErrors, count_error_kinds
-from evaluation.scoring.match import MatchedCase, match_case, sort_case
+from evaluation.scoring.match import MatchedCase, match_case
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.read import ReferenceFolder, reference_files, rules_of_references
 from evaluation.scoring.receive import receive_submission
@@ -36,7 +36,7 @@ from nuclei_metrics.instances.outlines import trace_outlines
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.instances.runs import empty_region, select_instances
 from nuclei_metrics.metrics.counts import KINDS, RIGHT, WRONG_CLASS, ErrorKinds
-from nuclei_metrics.model import Bool, Case, Instances, Int64, Region
+from nuclei_metrics.model import Bool, Case, CaseResult, Instances, Int64, Region
 from nuclei_metrics.model.instances import join_instances
 
 
@@ -106,13 +106,19 @@ def draw_instances(
     """
     challenge, scenes = result.challenge, {}
     pixels = _share_pixels({case.name: prod(case.shape_yx) for case in challenge.cases}, PIXELS)
-    for case in challenge.cases:
+    for of_case in result.cases:
+        case = of_case.case
         reference, prediction = pairs[case.name]
         prepared = PreparedReference(reference, regions.get(case.name, empty_region()))
-        matched = match_case(challenge, case, prepared, prediction)
-        judged = JudgedCase(matched, sort_case(challenge, matched, challenge.matching.rules[0]))
+        judged = JudgedCase(match_case(challenge, case, prepared, prediction), _kinds_of(challenge, of_case))
         scenes[case.name] = scene_of(judged, None, pixels[case.name])
     return scenes
+
+
+def _kinds_of(challenge: Challenge, result: CaseResult) -> ErrorKinds:
+    """Return the kind of every nucleus of a case under the first matching rule."""
+    rule = challenge.matching.rules[0].name
+    return ErrorKinds(result.reference.kinds[rule], result.prediction.kinds[rule])
 
 
 # --- scenes -----------------------------------------------------------------------------------------------------------
@@ -474,8 +480,7 @@ def _judge_cases(
     judgements: list[_Judgement | CaseOutcome] = []
     rule = challenge.matching.rules[0].name
     for read, result in zip(cases, results, strict=True):
-        kinds = ErrorKinds(result.reference.kinds[rule], result.prediction.kinds[rule])
-        judged = JudgedCase(read.matched, kinds)
+        judged = JudgedCase(read.matched, _kinds_of(challenge, result))
         errors = count_error_kinds(result, rule)
         name, written = result.case.name, list[Path]()
         if overlays is not None:  # names of cases are checked with the challenge

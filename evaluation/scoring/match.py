@@ -20,7 +20,7 @@ from nuclei_metrics.instances.plausible import background_index, scattered_insta
 from nuclei_metrics.instances.runs import cover_depth, select_instances
 from nuclei_metrics.matching.rules import RADIUS_ROUNDING, centroid_inside, match_iou_above, may_be_refused
 from nuclei_metrics.matching.table import count_copies, duplicates_among, find_twins, overlap_table, refuse_overlaps
-from nuclei_metrics.metrics.counts import ErrorKinds, class_counts, join_images, sort_errors
+from nuclei_metrics.metrics.counts import class_counts, join_images
 from nuclei_metrics.model import Bool, Case, Instances, Int64, Matches, OverlapTable
 from nuclei_metrics.model.arrays import Float64, distinct
 from nuclei_metrics.model.instances import join_instances
@@ -205,16 +205,6 @@ def match_case(
     )
 
 
-def sort_case(challenge: Challenge, case: MatchedCase, rule: MatchingRule) -> ErrorKinds:
-    """Return the kind of every nucleus of a case under a matching rule of the challenge."""
-    reference, prediction, matches = case.reference.instances, case.prediction, case.matches[rule.name]
-    misnamed = None
-    if rule.class_aware and len(matches) < min(len(reference), len(prediction)):
-        misnamed = match_any_class(challenge, rule, case.case, (case.table, reference, prediction))
-    twins = own_twins(challenge, case.case, prediction)
-    return sort_errors(reference, prediction, case.overlaps, matches, misnamed=misnamed, twins=twins)
-
-
 def own_twins(challenge: Challenge, case: Case, prediction: Instances) -> tuple[Int64, Int64]:
     """Return the pairs of predictions in which one is a duplicate if the other is matched.
 
@@ -383,12 +373,8 @@ class SeenNuclei:
     alone: float = 0
 
 
-def see_nuclei(
-    challenge: Challenge, case: Case, prediction: Instances, nuclei: int, outside: int = 0, *, reaches: bool = True
-) -> SeenNuclei:
-    """Count the predicted nuclei of a case, for findings about the whole submission.
-
-    reaches  whether the reach is computed; otherwise ``reach_of_images`` may do that for many cases
+def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: int, outside: int = 0) -> SeenNuclei:
+    """Count the predicted nuclei of a case, for findings about the whole submission; without their reach.
 
     If duplicates change no score, they are not counted if too many overlap.
     Otherwise raises InputFault for too many.
@@ -404,9 +390,8 @@ def see_nuclei(
         pairs = np.empty(0, np.int64), np.empty(0, np.int64)
     twins = distinct(np.concatenate(pairs)) if len(pairs[0]) else pairs[0]
     copies = count_copies(prediction, twins) if len(twins) else 0
-    (reach,) = reach_of_images([prediction]) if reaches else [0.0]
     is_point, alone = prediction.point_yx is not None, share_of_only_nucleus(prediction)
-    return SeenNuclei(case.name, nuclei, outside, len(twins), copies, is_point, reach, alone)
+    return SeenNuclei(case.name, nuclei, outside, len(twins), copies, is_point, alone=alone)
 
 
 def reach_of_images(images: Sequence[Instances]) -> list[float]:

@@ -159,7 +159,7 @@ def _sort_nuclei(
     rule: MatchingRule,
     twins: tuple[Int64, Int64],
 ) -> ErrorKinds:
-    """Return the kind of every nucleus of joined cases under a matching rule, like ``sort_case`` for single cases."""
+    """Return the kind of every nucleus of joined cases under a matching rule."""
     misnamed = None
     if rule.class_aware and rule.is_by_pixels:
         takers = cases.join_tables([case.table for case in matched])

@@ -17,7 +17,7 @@ from evaluation.files.results.documents import as_json, csv_table, identity
 from evaluation.files.results.files import write_atomically
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
-from evaluation.scoring.match import only_nuclei, share_of_only_nucleus
+from evaluation.scoring.match import implausible_labels, only_nuclei, share_of_only_nucleus
 from evaluation.scoring.read import ReferenceFolder, read_reference, read_shared_reference
 from evaluation.scoring.receive import memory_needs
 from evaluation.scoring.workers import Progress, Run, Work, run_work
@@ -85,7 +85,8 @@ def _rasterise_case(
     try:
         prepared = read_reference(challenge, folder, case, content, with_geometry_report=True)
         slips = _annotated_twice(case, read_reference(as_drawn, folder, case, content).instances)
-        return replace(prepared, findings=(*prepared.findings, *slips))
+        labels = implausible_labels(prepared.instances, challenge.reference, f"reference of case {quote(case.name)}")
+        return replace(prepared, findings=(*prepared.findings, *labels, *slips))
     except InputFault as error:
         return error.findings
 

@@ -299,16 +299,13 @@ class ReadPrediction:
     """The prediction of a case: its instances, its warnings, and the counts for warnings about the whole submission.
 
     class_counts      nuclei of each class, int64 (C,), if its file contains nothing but their numbers; then there are
-                      no
-                      instances. None: they are counted from the instances
-    is_looked_at      signs that labels are no nuclei are among the warnings
+                      no instances. None: they are counted from the instances
     """
 
     instances: Instances
     findings: tuple[Finding, ...]
     seen: SeenNuclei
     class_counts: Int64 | None = None
-    is_looked_at: bool = True
 
 
 def begin_predictions(
@@ -352,13 +349,10 @@ def read_prediction(
     content: Annotations | Sequence[CaseFile],
     begun: Sequence[BegunFile] = (),
     side: Side | None = None,
-    *,
-    looks: bool = True,
 ) -> ReadPrediction:
-    """The predicted instances of a case, from its files or from shared files.
+    """The predicted instances of a case, from its files or from shared files. ``look_together`` checks the labels.
 
     begun   the first of its files, which are being decoded already
-    looks   whether signs that labels are no nuclei are looked for; otherwise ``look_together`` may do that
 
     Raises InputFault with all faults.
     """
@@ -381,23 +375,19 @@ def read_prediction(
         names = challenge.reference.ignore.classes
         findings.append(fault("not-scored", where, number=converted.ignored_before, nuclei=nuclei, names=names))
         instances = select_instances(instances, instances.class_id >= 0)
-    if looks:
-        findings += implausible_labels(instances, side.rules, where)
-    seen = see_nuclei(challenge, case, instances, nuclei, outside, reaches=looks)
-    return ReadPrediction(instances, tuple(findings), seen, is_looked_at=looks)
+    return ReadPrediction(instances, tuple(findings), see_nuclei(challenge, case, instances, nuclei, outside))
 
 
 def look_together(challenge: Challenge, read: Sequence[tuple[Case, ReadPrediction]]) -> list[ReadPrediction]:
-    """Look for signs that labels are no nuclei in predictions that were read without; small images together."""
-    looked_at = [prediction for _, prediction in read]
-    waiting = [index for index, prediction in enumerate(looked_at) if not prediction.is_looked_at]
-    images = [looked_at[index].instances for index in waiting]
-    for index, is_suspect, reach in zip(waiting, suspect_labels(images), reach_of_images(images), strict=True):
-        case, prediction = read[index]
+    """Add signs that labels are no nuclei to the findings of predictions, and their reach; small images together."""
+    images, looked_at = [prediction.instances for _, prediction in read], []
+    for (case, prediction), is_suspect, reach in zip(
+        read, suspect_labels(images), reach_of_images(images), strict=True
+    ):
         where, findings = f"case {quote(case.name)}", prediction.findings
         if is_suspect:
             findings = (*findings, *implausible_labels(prediction.instances, challenge.submission, where))
-        looked_at[index] = replace(prediction, findings=findings, seen=replace(prediction.seen, reach=reach))
+        looked_at.append(replace(prediction, findings=findings, seen=replace(prediction.seen, reach=reach)))
     return looked_at
 
 
@@ -409,12 +399,10 @@ def read_reference(
     side: Side | None = None,
     *,
     with_geometry_report: bool = False,
-    looks: bool = True,
 ) -> PreparedReference:
     """The reference instances of a case, from its files or from shared files. Raises InputFault.
 
     side   ``reference_side``, if known
-    looks  whether signs that labels are no nuclei are looked for
     """
     side = reference_side(challenge, folder) if side is None else side
     rules = challenge.reference
@@ -445,8 +433,7 @@ def read_reference(
         )
     _check_instances(prepared.instances, side.limits, where)
     lying_outside = outside_image(prepared.outside, prepared.annotations, case, f"reference of {where}")
-    implausible = implausible_labels(prepared.instances, rules, f"reference of {where}") if looks else []
-    return replace(prepared, findings=(*content.findings, *regions, *lying_outside, *implausible))
+    return replace(prepared, findings=(*content.findings, *regions, *lying_outside))
 
 
 def _without_regions(parts: list[Part], rules: FormatRules, where: str) -> tuple[list[Part], list[Finding]]:
@@ -693,10 +680,10 @@ def kept_references(
                 files = reference_files(challenge, folder, case)
                 where = _where_of(side, case, files[0].name) if files else where
                 key = rules, place_of(folder, ""), repr(case), file_states(folder, files)
-                reading = partial(read_reference, challenge, folder, case, files, side, looks=False)
+                reading = partial(read_reference, challenge, folder, case, files, side)
                 read.append(store.kept(key, reading))
             else:
-                read.append(read_reference(challenge, folder, case, content, side, looks=False))
+                read.append(read_reference(challenge, folder, case, content, side))
         except InputFault as error:
             read.append(error)
         wheres.append(where)

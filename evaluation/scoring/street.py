@@ -239,7 +239,7 @@ def _read_prediction_of(
         return CaseOutcome(reference_faults=_suspect_size(challenge, files, case, _of_reference(reference.findings)))
     try:
         if case.prediction is not None:
-            return reference, read_prediction(challenge, files, case.case, case.prediction, begun, side, looks=False)
+            return reference, read_prediction(challenge, files, case.case, case.prediction, begun, side)
     except InputFault as error:
         return CaseOutcome(prediction_faults=error.findings)
     return reference, None
@@ -409,7 +409,8 @@ def _check_cases(
         except InputFault as error:
             outcome = CaseOutcome(prediction_faults=error.findings)
         else:
-            outcome = CaseOutcome(warnings=prediction.findings, seen=prediction.seen)
+            (looked_at,) = look_together(challenge, [(case, prediction)])
+            outcome = CaseOutcome(warnings=looked_at.findings, seen=looked_at.seen)
         outcomes.append(replace(outcome, seconds=seconds_of(str(files.path)) - before))
     return outcomes
 
