@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import csv
 import io
 import json
+import re
 from typing import Any
 
 import pytest
@@ -12,14 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from evaluation.challenge import Challenge, LimitRules
+from evaluation.challenge import Challenge, LimitRules, format_rules
+from evaluation.challenge.formats import FormatRules
 from evaluation.commands.look import SUBMITTED
 from evaluation.commands.main import run
 from evaluation.files.formats import format_of
 from evaluation.files.formats.format import Request
 from evaluation.files.schemas import MODELS, json_schema, model_of
 from evaluation.findings.errors import InputFault
-from nuclei_metrics.model import Case
+from nuclei_metrics.model import Case, ClassTable
 
 CASE = Case("a", "a", 100, 120, 0.25, 0)
 OUTLINES = {"vertices": "exact", "vanished": "drop", "origin": "pixel_corner"}
@@ -139,6 +142,80 @@ def changed(draw: Any, documents: Any) -> Any:
     return document
 
 
+# Tables: the texts of cells by column, and what else a cell may hold. Names of cases and classes, and whether a code
+# fits an image, are for the reader.
+PLACES_IN_PX = st.sampled_from(["", "1", "2.5", "-3e1", "+4"])
+VERTICES = st.sampled_from(["1,9,9"] * 6 + ["", "5"])
+CELL_JUNK = st.sampled_from(["", "x", "nan", "1_000", "-1", "2e9", "0.5", "1 2 3", "1,2", "7"])
+TABLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "points_csv": ({"format": "points_csv", "units": "px", "origin": "pixel_corner"},
+                   {"case": st.just("a"), "x": PLACES_IN_PX, "y": PLACES_IN_PX,
+                    "probability": st.sampled_from(["", "1"])}),
+    "nucls_csv": ({"format": "nucls_csv", "class_column": "main_classification", **OUTLINES},
+                  {"type": st.sampled_from(["rectangle", "Polyline"]), "coords_x": VERTICES,
+                   "coords_y": VERTICES, **dict.fromkeys(("xmin", "ymin"), st.just("1")),
+                   **dict.fromkeys(("xmax", "ymax"), st.just("9")), "probability": st.sampled_from(["0.5"] * 7 + [""]),
+                   "main_classification": st.just("x")}),
+    "rle_csv": ({"format": "rle_csv", "files": "all.csv", "pixel_order": "row", "first_pixel": 0},
+                {"image_id": st.just("a"), "rle": st.sampled_from(["0 5 9 2", "", "7 1 ", "1 2"]),
+                 "probability": st.sampled_from(["", "0"])}),
+    "counts_csv": ({"format": "counts_csv", "files": "all.csv"},
+                   {"case": st.just("a"), "x": st.integers(0, 10**6).map(str), "y": st.sampled_from(["3", "1e3"])}),
+}  # fmt: skip
+NOT_CHANGED = {"case", "image_id", "main_classification"}
+
+
+@st.composite
+def tables(draw: Any, name: str) -> list[dict[str, str]]:
+    """Rows of texts, of which one cell may be another one."""
+    columns = TABLES[name][1]
+    rows = [
+        {key: draw(cells) for key, cells in columns.items()}
+        for _ in range(draw(st.integers(0, 1 if name == "counts_csv" else 3)))  # a case has one row of counts
+    ]
+    if rows and draw(st.booleans()):
+        draw(st.sampled_from(rows))[draw(st.sampled_from([key for key in columns if key not in NOT_CHANGED]))] = draw(
+            CELL_JUNK
+        )
+    return rows
+
+
+def written(name: str, rows: list[dict[str, str]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(TABLES[name][1]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def typed(name: str, rows: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """What a program makes of a table before it looks into the schema: numbers; empty cells only where counts are."""
+    plain = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?(e[0-9]+)?")
+    return [
+        {
+            key: float(cell) if plain.fullmatch(cell) else cell
+            for key, cell in row.items()
+            if cell.strip() or name == "counts_csv"
+        }
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_model_of_rows_accepts_what_the_reader_of_the_table_accepts(name: str) -> None:
+    verdicts = []
+
+    @settings(max_examples=400, deadline=None, database=None, derandomize=True)
+    @given(tables(name))
+    def play(rows: list[dict[str, str]]) -> None:
+        accepted = reader_accepts(name, written(name, rows))
+        verdicts.append(accepted)
+        assert model_accepts(name, typed(name, rows)) == accepted, rows
+
+    play()
+    assert 0.2 < sum(verdicts) / len(verdicts) < 0.95
+
+
 CLASSES = [{"name": "x", "aliases": [""]}, {"name": "y"}]
 
 
@@ -152,11 +229,20 @@ def rules_of(name: str) -> Challenge:
 
 
 def reader_accepts(name: str, document: Any) -> bool:
-    challenge = rules_of(name)
-    rules, content = challenge.submission, json.dumps(document).encode()
-    request = Request(where="'a'", name="a", rules=rules, classes=challenge.class_table(rules), limits=LimitRules())
+    if name in FILES:
+        challenge = rules_of(name)
+        rules: FormatRules = challenge.submission
+        classes, content = challenge.class_table(rules), json.dumps(document).encode()
+    else:
+        rules = format_rules(**{"files": "{case}.csv", **TABLES[name][0]})
+        classes, content = ClassTable(("x", "y"), {"": 1, "x": 1, "y": 2}), document
+    request = Request(where="'a'", name="a", rules=rules, classes=classes, limits=LimitRules())
+    reader = format_of(rules.format)
     try:
-        format_of(rules.format).read(io.BytesIO(content), request, CASE)
+        if rules.is_shared:
+            reader.read_all(io.BytesIO(content), request, {CASE.name: CASE})
+        else:
+            reader.read(io.BytesIO(content), request, CASE)
     except InputFault:
         return False
     return True

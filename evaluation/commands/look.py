@@ -314,7 +314,7 @@ def report(results: Path, output: Path | None, public: bool, workers: int | None
 DOCUMENTS = ("metrics.json", "details.json", "leaderboard.json", "challenge.toml")
 SUBMITTED = (
     *("predictions.json", "polygons_json", "points_json", "geojson", "geojson_points", "coco_json", "hovernet_json"),
-    *("cellvit_json", "labelme_json", "midog_json"),
+    *("cellvit_json", "labelme_json", "midog_json", "points_csv", "nucls_csv", "rle_csv", "counts_csv"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Schemas of submitted files, as pydantic models: the platform's list of jobs, and JSON of each format.
+"""Schemas of submitted files, as pydantic models: the platform's list of jobs, JSON of each format, rows of CSV.
 
 The model of the list of jobs checks every list that is read. Files of nuclei are read by decoders that are faster than
 models of records (by a fifth to a half); a property test contains model and decoder to each other, both ways.
@@ -11,6 +11,7 @@ references break, and supports JSON Schema up to draft 7.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Annotated, Any, Generic, Literal, NotRequired
@@ -371,6 +372,121 @@ class _Midog(_Record):
     categories: NotRequired[list[_CocoCategory] | None]
 
 
+# --- tables: a list of rows, each by the names of its columns; numbers are numbers, and empty cells have no key -------
+
+
+Label = float | str  # a class, or the name of an image
+
+
+class _PointRow(_Record):
+    """A row of a table of points; without x and y it is no nucleus. Other names of columns: docs/formats.md."""
+
+    x: NotRequired[Number]
+    y: NotRequired[Number]
+    case: NotRequired[Label]
+    probability: NotRequired[Any]
+
+
+def _check_points(rows: list[Any]) -> list[Any]:
+    nuclei = [row for row in rows if "x" in row or "y" in row]
+    if any("x" not in row or "y" not in row for row in nuclei):
+        raise ValueError("numbers in both x and y, or two empty cells")
+    return _check_probabilities(rows, nuclei)
+
+
+def _check_probabilities(rows: list[Any], nuclei: list[Any]) -> list[Any]:
+    _all_or_none(nuclei, "probability")
+    for row in nuclei:
+        number = row.get("probability", 0)
+        if isinstance(number, str) or not 0 <= number <= 1:
+            raise ValueError("probability is a number from 0 to 1")
+    return rows
+
+
+def _numbers_in(cell: float | str | None) -> list[float]:
+    """Return the numbers of a cell such as "1,2.5,3"."""
+    if not isinstance(cell, str):
+        return [] if cell is None else [cell]
+    numbers = [float(text if PLAIN_NUMBER.fullmatch(text.strip()) else "nan") for text in cell.split(",")]
+    if not all(abs(number) <= COORDINATE_LIMIT for number in numbers):
+        raise ValueError("numbers with commas between them")
+    return numbers
+
+
+PLAIN_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BOX = ("xmin", "ymin", "xmax", "ymax")
+_LIST = {"type": ["number", "string"], "pattern": "^[-+0-9.eE, ]*$"}
+Coordinates = Annotated[Number | str, WithJsonSchema(_LIST)]
+
+
+def _check_nucls(row: dict[str, Any]) -> dict[str, Any]:
+    x, y = (_numbers_in(row.get(key)) for key in ("coords_x", "coords_y"))
+    is_box = row["type"].casefold() == "rectangle" and not x and not y
+    if len(x) != len(y) or not (x or is_box):
+        raise ValueError("as many x as y, and vertices of a polyline")
+    corners = [row.get(key) for key in _BOX] if is_box else []
+    if not all(isinstance(n, float | int) and abs(n) <= COORDINATE_LIMIT for n in corners):
+        raise ValueError("xmin, ymin, xmax, ymax of a rectangle")
+    return row
+
+
+class _NuclsRow(_Record):
+    """A row of NuCLS: vertices of a polyline, or the box of a rectangle."""
+
+    type: Annotated[str, Field(pattern="^([Rr][Ee][Cc][Tt][Aa][Nn][Gg][Ll][Ee]|[Pp][Oo][Ll][Yy][Ll][Ii][Nn][Ee])$")]
+    coords_x: NotRequired[Coordinates]
+    coords_y: NotRequired[Coordinates]
+    xmin: NotRequired[Any]
+    ymin: NotRequired[Any]
+    xmax: NotRequired[Any]
+    ymax: NotRequired[Any]
+    raw_classification: NotRequired[Label]
+    main_classification: NotRequired[Label]
+    super_classification: NotRequired[Label]
+    probability: NotRequired[Probability]
+
+
+class _RleRow(_Record):
+    """A row of run-length codes: "start length start length …"; a row without a code is not a nucleus."""
+
+    image_id: Label
+    rle: NotRequired[Annotated[str, Field(pattern=r"^\s*([+]?[0-9]{1,18}\s+[+]?0*[1-9][0-9]{0,17}(\s+|$))*$")]]
+    probability: NotRequired[Any]
+
+
+def _check_codes(rows: list[Any]) -> list[Any]:
+    return _check_probabilities(rows, [row for row in rows if "rle" in row])
+
+
+_COUNT = {"type": "number", "minimum": 0, "maximum": 10**9, "multipleOf": 1}
+
+
+def _check_counts(row: dict[str, Any]) -> dict[str, Any]:
+    counts = [value for key, value in row.items() if key != "case"]
+    if type(row.get("case")) not in (int, float, str) or not all(type(count) in NUMBERS for count in counts):
+        raise ValueError("the name of a case, and numbers")
+    if not all(0 <= count <= 10**9 and count % 1 == 0 for count in counts):
+        raise ValueError("whole numbers from 0 to 1,000,000,000")
+    return row
+
+
+# A case, and the number of nuclei of each class. Which columns are classes the model does not know: leave others out.
+_COUNT_ROW = {
+    "type": "object",
+    "properties": {"case": {"type": ["number", "string"]}},
+    "required": ["case"],
+    "additionalProperties": _COUNT,
+}
+CountRow = Annotated[dict[str, Any], AfterValidator(_check_counts), WithJsonSchema(_COUNT_ROW)]
+
+
+Rows = Annotated[list[_PointRow], AfterValidator(_check_points)]
+RleRows = Annotated[list[_RleRow], AfterValidator(_check_codes)]
+NuclsRows = Annotated[
+    list[Annotated[_NuclsRow, AfterValidator(_check_nucls)]], AfterValidator(partial(_all_or_none, key="probability"))
+]
+
+
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
@@ -385,6 +501,10 @@ MODELS: Mapping[str, Any] = {
     "cellvit_json": _CellVit,
     "labelme_json": _Labelme,
     "midog_json": _Midog,
+    "points_csv": Rows,
+    "nucls_csv": NuclsRows,
+    "rle_csv": RleRows,
+    "counts_csv": list[CountRow],
 }
 
 
@@ -404,7 +524,7 @@ def places_at_fault(name: str, document: Any) -> list[tuple[int | str, ...]]:
 
 
 def name_of_schema(format: str, *, are_points: bool, tool: str | None = None) -> str | None:
-    """Return the name of the schema of a format; None if its files are no JSON.
+    """Return the name of the schema of a format; None if its files are no JSON and no CSV.
 
     >>> name_of_schema("geojson", are_points=True), name_of_schema("label_image", are_points=False)
     ('geojson_points', None)
@@ -418,6 +538,9 @@ def json_schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema (draft 7) of a submitted file, without references."""
     schema = model_of(name).json_schema()
     plain: dict[str, Any] = _without_references(schema, schema.get("$defs", {}))
+    if name.endswith("_csv"):
+        empty = "" if name == "counts_csv" else "; empty cells are omitted"
+        plain = {"description": f"Rows of the table, by the names of its columns{empty}.", **plain}
     return {"$schema": DRAFT, "title": name, **plain}
 
 

@@ -230,7 +230,7 @@ def phase_of(challenge: Challenge) -> _Phase:
 
 
 def schema_of_submission(challenge: Challenge) -> str | None:
-    """Return the name of the schema of submitted files, None if they are no JSON."""
+    """Return the name of the schema of submitted files, None if they are no JSON and no CSV."""
     rules = challenge.submission
     return name_of_schema(rules.format, are_points=rules.are_points, tool=rules.value("tool"))
 
