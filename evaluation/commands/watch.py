@@ -79,10 +79,12 @@ def run_watched(program: Callable[[], int]) -> int:
     finally:
         if not child:
             _handle(signals, signal.SIG_IGN)  # the last line is written
-    if child == 0 and Stopped.came is not None:
+    if child == 0:
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        os._exit(code)  # Python would take apart modules that are half imported, and may crash
+        with suppress(OSError):  # else Python tells what it could not write
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)  # taking apart all modules takes long, and may crash if some are half imported
     return code
 
 
