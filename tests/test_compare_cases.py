@@ -491,6 +491,7 @@ def foreground(masks: str, labels: str, empty: bool = False) -> Files:
     }  # fmt: skip
 
 
+DOTS = np.kron(np.arange(25), np.pad([[1]], 1))  # 24 nuclei of a pixel
 TEN = np.zeros((20, 100), np.uint8)
 for number in range(10):
     TEN[5:12, 10 * number + 2 : 10 * number + 9] = number + 1
@@ -527,6 +528,7 @@ LAYOUTS: dict[str, list[tuple]] = {
         ("of 3 x 3 px with ids in 8 bits is none", both({"a.tif": (DENSE % 256).astype(np.uint16)}), 1.0),
         ("of 3 x 3 px with scattered ids is none", both({"a.tif": (DENSE * 3000 % 65536).astype(np.uint16)}), 1.0),
         ("beside masks in RGB", both({"masks/a.png": lambda n: rgb(mask(n)), "images/a.png": PICTURE}), 0.8),
+        ("images named by a folder above the last", both({f"{k}/out/mask.tif": as_is for k in "ab"}), 0.8),
         ("a thumbnail of labels", both({"a.tif": as_is, "thumbnails/a.png": lambda n: byte(n[::2, ::2])}), 0.8),
     ],
     "labels and masks": [
@@ -567,7 +569,7 @@ LAYOUTS: dict[str, list[tuple]] = {
             (f"a fault in {name}", {
                 "ref": {first: byte, name: byte},
                 "pred": {first: byte, name: image_bytes(np.where(P == 2, -1, P.astype(np.int32)), "a.tif")},
-            }, f"[negative-label] case '{name.partition('.')[0]}', '{name}': ")
+            }, f"[negative-label] case '{name.partition('.')[0]}', 'pred/{name}': ")
             for first, name in (("a.png", "b.tif"), ("a.png", "b.png"), ("a_masks.png", "b_masks.tif"))
         ),
         *((f"{told} image without a prediction", {
@@ -929,9 +931,9 @@ LAYOUTS["not annotated"] = [
       for second, expected in (("Necrosis", 0.8), ("Necrosys", f"--ignore 'Necrosys': {NO_SUCH}"))),
     # A background of another value is told only if nuclei match without it.
     ("a background of 255", pred({"a.tif": lambda n: np.where(n > 0, n, 255).astype(np.uint8)}), {}, "",
-     {"Set the background to 0 and number": 1}),
+     {"[background-is-nucleus]": 1}),
     ("a mask of the background", pred({"a.tif": lambda n: np.where(n > 0, 0, 255).astype(np.uint8)}), {}, "",
-     {"Set the background to 0 and number": 1}),
+     {"[background-is-nucleus]": 1}),
     ("255 everywhere", pred({"a.tif": np.full((H, W), 255, np.uint8)}), {}, "", {"Is the background": 0}),
     ("a large outline", pred({"a.geojson": lambda n: collection(
         *(of_qupath("annotation", one) for one in (WHOLE, *nuclei_of(n))))}), {}, "", {"Is the background": 0}),
@@ -989,7 +991,7 @@ LAYOUTS["classes"] = [
     ("tables of a part of the images", {
         "ref": tabled("Tumour", "Tumour", "Stroma", images="ab"), "pred": {**TTS, "b.tif": R},
     }, 1.0, "", {f"[file-not-read] 'pred/a.csv': {NO_TABLE} 'b.tif' has no table next to it": 1, ONE_CLASS: 1}),
-    ("one name of two", ONE_NAME, "'a.csv', line 3, line 4: 'Stroma' is not a class that is compared",
+    ("one name of two", ONE_NAME, "'pred/a.csv', line 3, line 4: 'Stroma' is not a class that is compared",
      "--classes Tumour",
      {"Name all classes in --classes, or take all nuclei as one class: --classes none.": None}),
     ("a new name for one of two", ONE_NAME, "'Stroma' is not a class", "--classes nucleus=Tumour"),
@@ -1035,11 +1037,11 @@ LAYOUTS["classes"] = [
     }, 1.0, options, {f"[file-not-read] 'pred', 'a.csv', line 2: {NO_TABLE} the id": 1 - bool(options)})
       for rows in ("id,class\ncell-1,tumour\ncell-2,stroma", "label,area,type\n0,9,\n1,9,\n2,9,")
       for options in ("", "--classes none")),
-    ("a fault of a table names its file", both(TTS), "'reference/a.csv', line 2, line 3: 'Tumour' is not a class",
+    ("a fault of a table names its file", both(TTS), "'ref/a.csv', line 2, line 3: 'Tumour' is not a class",
      "--classes Stroma,Immune",
      {"The reference has a fault, or does not fit the options: see the lines above.": 1, "rganiser": 0}),
     ("a fault names the file as it is", both({f"a_mask{end}": TTS[f"a{end}"] for end in (".tif", ".csv")}),
-     "'reference/a_mask.csv', line 2, line 3: 'Tumour' is not a class", "--classes Stroma,Immune", {}),
+     "'ref/a_mask.csv', line 2, line 3: 'Tumour' is not a class", "--classes Stroma,Immune", {}),
     *((f"an empty class in the {side}", {**both(TTS), side: tabled("Tumour", "Tumour", "")}, expected, options,
        {"Or ignore classes: --classes none.": None} if not options else {})
       for side in ("ref", "pred")
@@ -1180,9 +1182,9 @@ LAYOUTS["what does not fit"] = [
     )),
     ("one of several predictions is rejected", {
         "ref": {"a.tif": R}, "good": {"a.tif": R}, "bad": {"a.tif": -R.astype(np.int16)},
-    }, "Submission rejected: [negative-label] prediction 'bad', case 'a', 'a.tif':", "ref good bad"),
+    }, "Prediction rejected: [negative-label] prediction 'bad', case 'a', 'bad/a.tif':", "ref good bad"),
     ("the only prediction is rejected", {"ref": {"a.tif": R}, "bad": {"a.tif": -R.astype(np.int16)}},
-     "Submission rejected: [negative-label] case 'a', 'a.tif':", "ref bad"),
+     "Prediction rejected: [negative-label] case 'a', 'bad/a.tif':", "ref bad"),
     *((f"a download {folder}", {"ref": {"a.tif": R, "b.tif": R}, "pred": download(folder, "nuclei.tif")}, 0.9, "",
        {"[": 0}) for folder in ("", "download/")),
     ("a download with several outputs", pred(download("", "nuclei.tif", "tissue.tif")),
@@ -1281,7 +1283,9 @@ LAYOUTS["labels that are no nuclei"] = [
     *((f"two label images for one image, {form}", both({form.format("a", kind): as_is for kind in kinds}), 0.8, "",
        {"are read as two images. If they are nuclei and cells of one image": 1})
       for form, *kinds in (("{}_{}.tif", "nuclear", "whole_cell"), ("{1}/{0}.tif", "nuclei", "cells"))),
-    ("a text in UTF-16", ref({"a.csv": rows_of("x,y", (3, 4)).encode("utf-16")}), "text in UTF-16: save it as UTF-8"),
+    *((f"a text in {code}", ref({"a.csv": rows_of("x,y", (3, 4)).encode(code)}), "text in UTF-16: save it as UTF-8")
+      for code in ("utf-16", "utf-16-le", "utf-16-be")),
+    ("NaN as background", both({"a.npy": lambda n: np.where(DOTS, DOTS, np.nan)}), "[not-finite] case 'a', 'ref/a"),
     ("pixels by row and column", ref({"a.csv": rows_of("row,col,label", (3, 4, 1), (3, 5, 1))}),
      "places by row and column, not read; name the columns y and x"),
     ("a data set of TissueNet", both({"a.npz": lambda n: npz(X=np.dstack([n, n]), y=n)}),

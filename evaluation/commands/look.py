@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evaluation.commands import options, screen
-from evaluation.findings import catalogue, code_index, code_page, counted, did_you_mean, fault
-from evaluation.findings.errors import ChallengeBroken, ReferenceBroken, WrongUsage
+from evaluation.findings import catalogue, code_index, code_page, counted, did_you_mean, errors, fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -161,8 +160,10 @@ def compare(
             comparison = compare_paths(
                 reference, models, pictures=report, folder=save_challenge, progress=progress, **how
             )
-    except ChallengeBroken as broken:
-        raise ReferenceBroken(*broken.findings) from None
+    except errors.ChallengeBroken as broken:
+        raise errors.ReferenceBroken(*broken.findings) from None
+    except errors.SubmissionRejected as rejected:
+        raise errors.PredictionRejected(*rejected.findings) from None
     from evaluation.folders.differences import differences_table
 
     if output is not None:
@@ -233,7 +234,7 @@ def convert(
     from evaluation.folders.convert import TARGETS, convert_challenge, convert_file, parse_options, parse_size
 
     if target not in TARGETS:
-        raise WrongUsage(fault("unknown-format", "--to", name=target, known=TARGETS))
+        raise errors.WrongUsage(fault("unknown-format", "--to", name=target, known=TARGETS))
     with options.writing_to(output):
         if challenge is not None:
             of_files = {"--set": keys, "--classes": classes, "--size": size, "--from": of_file["format"]}
@@ -408,7 +409,7 @@ def _finding_text(word: str | None) -> str:
     known += [f"presets {name}" for name in preset_names()]
     keys = metric_pages.general_path(wanted.split("."))
     suggestion = did_you_mean(".".join(key for key in keys if not key.startswith("<")), known)
-    raise WrongUsage(fault("unknown-code", "explain", fix=suggestion, name=wanted))
+    raise errors.WrongUsage(fault("unknown-code", "explain", fix=suggestion, name=wanted))
 
 
 def _presets_text(name: str | None) -> str:

@@ -209,9 +209,7 @@ def _explain_failure(error: errors.EvaluationError, aside: str) -> None:
         from evaluation.findings.errors import redact_findings  # imports what commands that succeed may not need
 
         hidden = error.hidden_names if isinstance(error, errors.SubmissionRejected) else ()
-        is_of_submission = isinstance(error, errors.SubmissionRejected)
-        rest = "'evaluation validate' lists them" if is_of_submission else "see the lines above"
-        last = render_summary(redact_findings(error.findings, hidden), intro=error.intro, rest=rest)
+        last = render_summary(redact_findings(error.findings, hidden), intro=error.intro, rest=error.rest)
         if len(lines) > 1 and sys.stderr.isatty():
             lines, last = [error.intro, *lines[:-1]], lines[-1]
         lines = [line for line in lines if line not in last]

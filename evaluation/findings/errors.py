@@ -18,6 +18,7 @@ class EvaluationError(Exception):
 
     exit_code: ClassVar[int] = 70
     intro: ClassVar[str] = "Cannot run:"
+    rest: ClassVar[str] = "see the lines above"  # where further faults are reported
 
     def __init__(self, *findings: Finding) -> None:
         super().__init__(*findings)
@@ -52,12 +53,20 @@ class SubmissionRejected(EvaluationError):
 
     exit_code = 1
     intro = "Submission rejected:"
+    rest = "'evaluation validate' lists them"
     hidden_names: frozenset[str] = frozenset()
 
     def hiding(self, names: Iterable[str]) -> Self:
         """The error itself, which keeps these names from participants."""
         self.hidden_names = frozenset(names)
         return self
+
+
+class PredictionRejected(SubmissionRejected):
+    """A prediction that is compared with a reference is at fault, and there is no submission."""
+
+    intro = "Prediction rejected:"
+    rest = EvaluationError.rest
 
 
 class ConversionRefused(EvaluationError):

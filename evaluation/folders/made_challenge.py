@@ -806,8 +806,7 @@ def _place_files(
 
     def place(name: str, path: Path, own_name: str) -> None:
         places[prefix + name] = str(path.absolute())
-        if own_name != name:
-            called[prefix + name] = prefix + own_name
+        called[prefix + name] = str(side.path if side.path.name == own_name else side.path / own_name)
 
     if side.has_class_files:
         keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"

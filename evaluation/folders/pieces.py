@@ -280,7 +280,7 @@ def _is_picture(array: Array | None) -> bool:
         return False
     plane = array[..., 0] if array.ndim == 3 and array.shape[2] in CHANNELS else array.reshape(-1, array.shape[-1])
     values, counts = np.unique(plane, return_counts=True)
-    if len(values) < PICTURE_VALUES:
+    if len(values) < PICTURE_VALUES or not np.isfinite(values[-1]):  # NaN is last: a background, told when it is read
         return False
     inside = plane != values[counts.argmax()]
     for ahead, behind in ((np.s_[1:, :], np.s_[:-1, :]), (np.s_[:, 1:], np.s_[:, :-1])):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
@@ -101,14 +100,12 @@ def place_files(files: Sequence[SourceFile], format: str, known: Collection[str]
         files = [replace(file, of_class=split[file.name].of_class) for file in files]
         parts = {name: one.case for name, one in split.items()}
     places = {*parts.values()} if split else [*parts.values()]
-    stems_alone = len({stem for *_, stem in places}) == len(places)
-    folders = Counter(words[:-1] for words in places)
-    folders_alone = all(around and number == 1 for around, number in folders.items())
+    levels = range(1, 1 + min(map(len, places), default=0))  # of words, from the end
+    level = next((n for n in levels if len({words[-n] for words in places}) == len(places)), None)
     placed = []
     for file in files:
         words = parts[file.name]
-        last = 1 + (folders_alone and not stems_alone)  # part of the case, from the end
-        case = words[-last] if stems_alone or folders_alone else "_".join(words)
+        case, last = (words[-level], level) if level else ("_".join(words), 1)
         placed.append(replace(file, case=case, group=words[-last - 1] if len(words) > last else ""))
     return _Placed(_with_groups(placed), notes)
 

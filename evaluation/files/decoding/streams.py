@@ -5,6 +5,7 @@ Also detects the type of a file from its first bytes.
 
 from __future__ import annotations
 
+import re
 import struct
 import zipfile
 import zlib
@@ -294,6 +295,8 @@ TIFF_MAGICS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 MHA_MAGICS = (b"ObjectType", b"NDims", b"Comment")
 PARQUET_MAGIC = b"PAR1"
+UTF_16 = "text in UTF-16: save it as UTF-8"
+UNMARKED_UTF_16 = re.compile(rb"([\t\n\r -~]\0){4}|(\0[\t\n\r -~]){4}")
 MAGICS = {
     (NPY_MAGIC,): "a NumPy file",
     TIFF_MAGICS: "a TIFF file",
@@ -305,7 +308,7 @@ MAGICS = {
     (b"/annex/objects/", b".git/annex/"): "a git-annex pointer instead of the file: run git annex get",
     (b"../",): "a symbolic link saved as text, as of git-annex, instead of the file",
     (b"GIF8",): "a GIF file",
-    (b"\xff\xfe", b"\xfe\xff"): "text in UTF-16: save it as UTF-8",
+    (b"\xff\xfe", b"\xfe\xff"): UTF_16,
     (HDF5_MAGIC,): "an HDF5 file",
     (b"MATLAB",): "a MATLAB file",
     MHA_MAGICS: "a MetaImage file",
@@ -339,6 +342,8 @@ def what_it_is(head: bytes) -> str:
         return "an empty file"
     if head.lstrip().lower().startswith((b"<!doctype htm", b"<html")):
         return "a web page (HTML), such as the error of a download"
+    if UNMARKED_UTF_16.match(head):
+        return UTF_16
     return next((kind for starts, kind in MAGICS.items() if head.startswith(starts)), "")
 
 
