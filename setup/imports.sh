@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Adds to the .venv of ./evaluate.sh what reads imports: zarr, roifile and pyarrow. They take some 210 MB, a third of all,
+# Adds to the .venv of ./evaluate.sh what reads imports: zarr, h5py, roifile and pyarrow. They take some 230 MB, a third of all,
 # and only 'compare' and 'convert' use them; so they are not there from the start.
 set -euo pipefail
 

@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import google_crc32c
-import h5py
 import imagecodecs
 import numpy as np
 import pytest
 import tifffile
 from formats import picture, read_part
-from formats.pixels import entry_place, itk_file, mat_7_3, mat_file, npy_file, npz_file, png_file, tiff_file
+from formats.pixels import entry_place, itk_file, mat_file, npy_file, npz_file, png_file, tiff_file
 from hostile.corpus import CORPUS
 from hostile.run import SECONDS, check, judge
 from processes import run_in_group
@@ -123,15 +122,6 @@ def segments_of_tiff(content: bytes) -> list[range]:
         return [range(start, start + size) for start, size in zip(page.dataoffsets, page.databytecounts, strict=True)]
 
 
-def chunks_of_hdf5(content: bytes) -> list[range]:
-    with h5py.File(io.BytesIO(content), "r") as file:
-        dataset = file["n_ary_mask"].id
-        found = [dataset.get_chunk_info(index) for index in range(dataset.get_num_chunks())]
-        ranges = [range(info.byte_offset, info.byte_offset + info.size) for info in found]
-        assert content[ranges[1].start : ranges[1].stop] == dataset.read_direct_chunk(found[1].chunk_offset)[1]
-    return ranges
-
-
 def members_of_zip(content: bytes) -> list[range]:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         starts = [info.header_offset + 30 + len(info.filename) for info in archive.infolist()]
@@ -212,10 +202,6 @@ def matlab(blocks: Blocks | None, **options: Any) -> Kind:
     return Kind(".mat", lambda folder: mat_file({"n_ary_mask": CHEQUERED}, **options), blocks)
 
 
-def hdf5(blocks: Blocks | None, **options: Any) -> Kind:
-    return Kind(".mat", lambda folder: mat_7_3({"n_ary_mask": CHEQUERED}, **options), blocks)
-
-
 def itk(suffix: str, blocks: Blocks | None, *, compressed: bool) -> Kind:
     return Kind(suffix, lambda folder: itk_file(folder, suffix, CHEQUERED, compressed=compressed), blocks)
 
@@ -263,9 +249,6 @@ KINDS = {
     "tiff lzma": tiff(segments_of_tiff, compression="lzma"),
     "mat 6": matlab(None),
     "mat 7": matlab(behind(128 + 8), do_compression=True),
-    "mat 7.3": hdf5(None),
-    "mat 7.3 chunks": hdf5(chunks_of_hdf5, **CHUNKS),
-    "mat 7.3 check sums": hdf5(chunks_of_hdf5, **CHUNKS, shuffle=True, fletcher32=True),
     "mha": itk(".mha", None, compressed=False),
     "mha zlib": itk(".mha", behind(b"ElementDataFile = LOCAL\n"), compressed=True),
     "nifti": itk(".nii", None, compressed=False),

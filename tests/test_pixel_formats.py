@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import h5py
 import imagecodecs
 import numpy as np
 import pytest
@@ -29,7 +28,6 @@ from formats.pixels import (
     LABELS,
     SHAPE,
     itk_file,
-    mat_7_3,
     mat_file,
     mha_file,
     npy_file,
@@ -47,7 +45,6 @@ from skimage.morphology import dilation
 from skimage.morphology import disk as footprint
 
 from evaluation.files.decoding.label_array import check_labels, check_shape, find_binary_mask
-from evaluation.files.decoding.mat_file import MatFile
 from evaluation.files.decoding.pixels import read_image
 from evaluation.files.formats import read_annotations, read_collection
 from evaluation.files.formats.detect import find_image
@@ -107,32 +104,6 @@ def test_any_small_mat_equals_what_scipy_reads(array: Any, compressed: bool) -> 
     np.testing.assert_array_equal(
         read(content, ".mat", array.shape), scipy.io.loadmat(io.BytesIO(content))["n_ary_mask"]
     )
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_any_small_7_3_equals_what_h5py_reads(data: Any) -> None:
-    dtype = data.draw(st.sampled_from(["u1", "u2", "i4", "<u8", ">i2"]))
-    elements = st.integers(0, 120)
-    array = data.draw(hnp.arrays(dtype, hnp.array_shapes(min_dims=2, max_dims=2, max_side=9), elements=elements))
-    chunks = tuple(data.draw(st.integers(1, size)) for size in array.T.shape)
-    content = mat_7_3(
-        {"n_ary_mask": array}, chunks=chunks, shuffle=data.draw(st.booleans()), fletcher32=data.draw(st.booleans())
-    )
-    with h5py.File(io.BytesIO(content)) as file:
-        expected = file["n_ary_mask"][()].T
-    np.testing.assert_array_equal(read(content, ".mat", array.shape), expected)
-
-
-@SCIPY_HAS_ITS_FILES
-def test_7_3_of_matlab_itself_equals_what_h5py_reads() -> None:
-    path = SCIPY[0].with_name("testhdf5_7.4_GLNX86.mat")
-    with path.open("rb") as stream, h5py.File(path) as file:
-        mat_file = MatFile(stream, where="'a.mat'", bytes_limit=10**7)
-        (variable,) = mat_file.variables
-        assert (variable.name, variable.shape, variable.kind) == ("testdouble", (1, 9), None)
-        np.testing.assert_array_equal(mat_file.read(variable), file["testdouble"][()].T)
-        np.testing.assert_allclose(mat_file.read(variable), np.linspace(0, 2 * np.pi, 9)[None])
 
 
 @SCIPY_HAS_ITS_FILES

@@ -19,7 +19,7 @@ import shapely
 import tifffile
 from formats import check_lines, lines_of, picture, read, read_part, shown
 from formats.coco import MIDOG
-from formats.pixels import TWO, mat_7_3, mat_file
+from formats.pixels import TWO, mat_file
 from literal import masks_of
 from PIL import Image
 
@@ -301,11 +301,10 @@ def test_a_real_tissue_map_of_a_platform_job_is_read(shared_data: Path) -> None:
 def test_real_nary_masks_keep_their_labels_and_have_the_class_of_their_path(shared_data: Path) -> None:
     for path in sorted((shared_data / "monusac_challenge" / "submission").rglob("*.mat")):
         expected = scipy.io.loadmat(path)["n_ary_mask"]
-        for content in (path.read_bytes(), mat_7_3({"n_ary_mask": expected}, compression="gzip")):
-            options = {"classes": TWO, "file_class": 2, "shape_yx": expected.shape}
-            image = read_part(content, format="nary_mat", **options)
-            np.testing.assert_array_equal(picture(image.labels), expected)
-            assert (image.class_id, image.class_map, image.class_of_instance) == (2, None, None)
+        options = {"classes": TWO, "file_class": 2, "shape_yx": expected.shape}
+        image = read_part(path.read_bytes(), format="nary_mat", **options)
+        np.testing.assert_array_equal(picture(image.labels), expected)
+        assert (image.class_id, image.class_map, image.class_of_instance) == (2, None, None)
 
 
 def test_real_types_belong_to_the_nuclei_with_the_same_centroids(shared_data: Path) -> None:

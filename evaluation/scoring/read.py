@@ -45,7 +45,7 @@ from nuclei_metrics.model.arrays import Int64, distinct
 from nuclei_metrics.model.instances import Instances, join_instances
 
 SUFFIX_LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
-# Read by scipy.io, HDF5 and SimpleITK.
+# Read by scipy.io and SimpleITK.
 MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd")
 _TOGETHER = MOST_FILES, 1 << 23, 1 << 24  # files, their pixels and bytes: as many are decoded with one request
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)

@@ -1,4 +1,4 @@
-"""MATLAB files: their variables, and the numbers in plain arrays; through scipy.io, 7.3 through h5py.
+"""MATLAB files: their variables, and the numbers in plain arrays; through scipy.io.
 
 MathWorks, "MAT-File Format", R2019b.
 """
@@ -21,15 +21,7 @@ import numpy.typing as npt
 
 from evaluation.files.decoding.label_array import check_labels, check_shape
 from evaluation.files.decoding.pixels import MAX_AXES
-from evaluation.files.decoding.streams import (
-    HDF5_MAGIC,
-    CutOff,
-    Damaged,
-    check_bytes,
-    damage_told,
-    inflated,
-    stream_size,
-)
+from evaluation.files.decoding.streams import HDF5_MAGIC, CutOff, check_bytes, damage_told, inflated, stream_size
 from evaluation.findings.errors import refused
 
 MAX_VARIABLES = 1000
@@ -68,7 +60,7 @@ class Variable:
     name: str
     shape: tuple[int, ...]
     kind: str | None
-    source: _Hdf5Member | _Element
+    source: _Element
     itemsize: int = 0  # bytes of a number, as its class says
 
 
@@ -77,7 +69,7 @@ class _NotMatlab(Exception):
 
 
 class MatFile:
-    """The variables of a MATLAB file, in the order of the file (7.3: of their names).
+    """The variables of a MATLAB file, in the order of the file.
 
     stream       seekable, read from its start; stays open as long as variables are read
     where        the file, for messages
@@ -93,29 +85,11 @@ class MatFile:
         self.bytes_limit = bytes_limit
         size = stream_size(stream, where=where, bytes_limit=bytes_limit)
         with _matlab_damage_told(where):
-            if _is_level_7_3(stream, size, where):
-                self.variables = [self.variable_of(member) for member in list_hdf5_members(stream)]
-                return
+            _check_level(stream.read(HDF5_START + len(HDF5_MAGIC)), size, where)
             stream.seek(0)
             self.header = stream.read(128)
             self.tag = struct.Struct("<II" if self.header.endswith(b"IM") else ">II")
             self.variables = self.list_variables([*islice(self.elements(size), MAX_VARIABLES + 1)])
-
-    def variable_of(self, member: _Hdf5Member) -> Variable:
-        """Return a member of level 7.3 as a variable."""
-        kind = member.kind
-        matlab_class = _text_of(member.attributes.get("MATLAB_class"))
-        if "MATLAB_sparse" in member.attributes:
-            kind = SPARSE
-        elif matlab_class and matlab_class not in NUMBER_BYTES:
-            kind = MATLAB_CLASSES.get(matlab_class, OBJECT)
-        shape = member.shape[::-1]
-        if kind is None and np.any(member.attributes.get("MATLAB_empty", 0)):
-            if not 2 <= math.prod(shape) <= MAX_AXES:
-                raise Damaged("an empty array without its size")
-            sizes = read_member(member, where=self.where, bytes_limit=self.bytes_limit)
-            shape = tuple(int(size) for size in sizes.reshape(-1))
-        return Variable(member.name, shape, kind, member)
 
     def elements(self, size: int) -> Iterator[_Element]:
         """Yield the variables of a file of level 5. Raises CutOff, NotMatlab."""
@@ -177,21 +151,15 @@ class MatFile:
         Raises InputFault: too-large, wrong-format, unsupported-format, unreadable-file.
         """
         with _matlab_damage_told(self.where):
-            if isinstance(variable.source, _Hdf5Member):
-                array = read_member(variable.source, where=self.where, bytes_limit=self.bytes_limit).T
-            else:
-                count = math.prod(variable.shape)
-                matrix = self.matrix_of(variable.source, min(self.bytes_limit, BEGINNING_BYTES + COMPLEX_BYTES * count))
-                if count > len(matrix):
-                    raise _NotMatlab(f"less data than an array of {count:,} numbers has")
-                check_bytes(count * variable.itemsize, "an array", self.where, self.bytes_limit)
-                from scipy.io import loadmat
+            count = math.prod(variable.shape)
+            matrix = self.matrix_of(variable.source, min(self.bytes_limit, BEGINNING_BYTES + COMPLEX_BYTES * count))
+            if count > len(matrix):
+                raise _NotMatlab(f"less data than an array of {count:,} numbers has")
+            check_bytes(count * variable.itemsize, "an array", self.where, self.bytes_limit)
+            from scipy.io import loadmat
 
-                with _scipy_faults():
-                    array = np.asarray(loadmat(self.as_file([matrix]))[variable.name])
-            if array.shape != variable.shape:
-                raise Damaged(f"an array of {array.shape} instead of {variable.shape}")
-            return array
+            with _scipy_faults():
+                return np.asarray(loadmat(self.as_file([matrix]))[variable.name])
 
 
 @contextmanager
@@ -202,25 +170,16 @@ def _matlab_damage_told(where: str) -> Iterator[None]:
             yield
     except _NotMatlab as error:
         raise refused("wrong-format", where, wording="other-than-matlab", got=str(error)) from None
-    except Unsupported as error:
-        raise refused("unsupported-format", where, wording="matlab", what=str(error)) from None
 
 
-def _text_of(value: object) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value or "")
-
-
-def _is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
-    """Return whether a file has level 7.3 (true) or 5. Raises InputFault, CutOff or NotMatlab for other files."""
-    head = stream.read(HDF5_START + len(HDF5_MAGIC))
+def _check_level(head: bytes, size: int, where: str) -> None:
+    """Refuse files of other levels than 5 by their beginning. Raises InputFault, CutOff, NotMatlab."""
     if not head:
         raise _NotMatlab("an empty file")
-    if head[HDF5_START:] == HDF5_MAGIC and head.startswith(b"MATLAB"):
-        return True
     if HDF5_MAGIC in (head[: len(HDF5_MAGIC)], head[HDF5_START:]):
-        raise refused("unsupported-format", where, wording="other-hdf5")
+        raise refused("unsupported-format", where, wording="hdf5")
     if head[126:128] in (b"IM", b"MI") and 1 in head[124:126]:
-        return False
+        return
     beginnings = [struct.unpack_from(f"{order}5i", head) for order in "<>"] if size >= 20 else []
     if any(kind in LEVEL_4 and 1 <= name_bytes <= MAX_NAME_BYTES for kind, *_, name_bytes in beginnings):
         raise _NotMatlab("a MATLAB file of version 4")
@@ -302,147 +261,3 @@ def choose_variable(variables: list[Variable], where: str) -> Variable:
     if len(named) > 1:
         raise refused("no-mask-variable", where, wording="label-twice", planes=len(named))
     raise refused("no-mask-variable", where, wording="no-label", names=names, planes=len(planes))
-
-
-# MATLAB 7.3 files, which are HDF5, through h5py; what points elsewhere, and what may be damaged, is looked for
-# before.
-
-
-MAX_MEMBERS = 1000
-MAX_PATH = 1000
-MAX_NUMBERS = 1 << 56  # numpy cannot make larger arrays, even if another axis is 0
-MAX_CHUNKS = 1 << 18
-PADDED_BYTES = 1 << 20  # chunks may be so much larger than a small array …
-PADDED_RATIO = 8  # … or so many times larger than a large one
-DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3
-HDF5_KINDS = {"c": "an array of complex numbers", "S": "a text", "O": "an object", "V": "an object"}
-
-# What h5py raises for damaged files. KeyError and RuntimeError: its own translations of the errors of HDF5.
-HDF5_FAULTS = (OSError, KeyError, RuntimeError, ValueError, TypeError, NotImplementedError, OverflowError)
-
-
-class Unsupported(Exception):
-    """A part of HDF5 that is not read. Never leaves the readers of this package."""
-
-
-class _Hdf5Member:
-    """A member of the root group, or of one in it.
-
-    name        its path from the root
-    kind        None for plain numbers, otherwise its kind
-    shape       sizes of the axes in HDF5
-    attributes  texts of MATLAB, and numbers as they are
-    """
-
-    def __init__(self, name: str, item: Any | None) -> None:
-        self.name = name
-        self.dataset = item if hasattr(item, "shape") else None  # a named type has no shape
-        self.kind = "a link" if item is None else "a struct" if self.dataset is None else None
-        self.shape: tuple[int, ...] = ()
-        self.attributes = {} if item is None else {key: item.attrs[key] for key in item.attrs if "MATLAB_" in key}
-        if self.dataset is not None:
-            dtype = self.dataset.dtype
-            self.shape = self.dataset.shape if self.dataset.shape is not None else (0,)
-            kind = "c" if dtype.names == ("real", "imag") else dtype.kind
-            is_number = kind in "biuf" and dtype.itemsize <= 8
-            self.kind = None if is_number else HDF5_KINDS.get(kind, "an object")
-            if math.prod(max(size, 1) for size in self.shape) > MAX_NUMBERS or len(self.shape) > MAX_AXES:
-                raise Damaged("a variable without usable dimensions")
-
-
-def list_hdf5_members(stream: BinaryIO, *, nested: bool = False) -> list[_Hdf5Member]:
-    """Return the members of the root group without internal members of MATLAB; ``nested``: of all groups.
-
-    Raises CutOff, Damaged.
-    """
-    import h5py
-
-    members: list[_Hdf5Member] = []
-    with _hdf5_damage():
-        file = h5py.File(stream, "r", driver="fileobj", locking=False)
-        waiting: list[tuple[str, Any]] = [("", file)]
-        while waiting:
-            prefix, group = waiting.pop(0)
-            if len(members) + len(group) > MAX_MEMBERS or len(prefix) > MAX_PATH:
-                raise Damaged(f"more than {MAX_MEMBERS:,} variables")
-            for name in group:
-                if name.startswith("#"):
-                    continue
-                is_hard = type(group.get(name, getlink=True)) is h5py.HardLink
-                member = _Hdf5Member(prefix + name, group[name] if is_hard else None)
-                members.append(member)
-                if nested and is_hard and isinstance(group[name], h5py.Group):
-                    waiting.append((f"{prefix}{name}/", group[name]))
-    return members
-
-
-def read_member(member: _Hdf5Member, *, where: str, bytes_limit: int) -> npt.NDArray[Any]:
-    """Read the numbers of a member, in its shape. Raises InputFault (too-large), CutOff, Damaged, Unsupported."""
-    dataset: Any = member.dataset
-    needed = math.prod(member.shape) * dataset.dtype.itemsize
-    check_bytes(needed, "an array", where, bytes_limit, dataset.dtype.name)
-    with _hdf5_damage():
-        if dataset.is_virtual or dataset.external:
-            raise Unsupported("data in another file")
-        if dataset.chunks is not None:
-            _check_chunks(dataset, needed)
-        elif dataset.id.get_storage_size() not in (0, needed):
-            raise Damaged(f"{dataset.id.get_storage_size():,} bytes of data for an array of {needed:,}")
-        numbers: npt.NDArray[Any] = np.asarray(dataset[()])
-    return numbers.reshape(member.shape)
-
-
-def _check_chunks(dataset: Any, needed: int) -> None:
-    """Refuse chunks outside the array, or with fewer or more bytes than declared: HDF5 itself does not."""
-    plist, chunk = dataset.id.get_create_plist(), dataset.chunks
-    filters = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
-    for number in filters:
-        if number not in (DEFLATE, SHUFFLE, FLETCHER32) or filters.count(number) > 1:
-            raise Unsupported(f"the filter {number}")
-    count = math.prod(-(-size // step) for size, step in zip(dataset.shape, chunk, strict=True))
-    chunk_bytes = math.prod(chunk) * dataset.dtype.itemsize
-    if count * chunk_bytes > max(PADDED_BYTES, PADDED_RATIO * needed):
-        raise Damaged(f"chunks of {chunk_bytes:,} bytes for an array of {needed:,}")
-    if count > MAX_CHUNKS:
-        raise Unsupported(f"{count:,} chunks")
-    written = dataset.id.get_num_chunks()
-    if written > count:
-        raise Damaged("a chunk outside the array")
-    chunk_infos = [dataset.id.get_chunk_info(index) for index in range(written)]
-    offsets = {info.chunk_offset for info in chunk_infos}
-    inside = [
-        all(start % step == 0 and start < size for start, step, size in zip(offset, chunk, dataset.shape, strict=True))
-        for offset in offsets
-    ]
-    if len(offsets) < written or not all(inside):
-        raise Damaged("a chunk outside the array")
-    for info in chunk_infos:
-        if info.size > 2 * chunk_bytes + 1024:
-            raise Damaged("a chunk that is too long")
-        _check_size_of_chunk(dataset, info, filters, chunk_bytes)
-
-
-def _check_size_of_chunk(dataset: Any, info: Any, filters: list[int], chunk_bytes: int) -> None:
-    """Raise CutOff unless the bytes of a chunk have, or inflate to, the size of its numbers."""
-    applied = [number for index, number in enumerate(filters) if not info.filter_mask >> index & 1]
-    check_sum = 4 * (FLETCHER32 in applied)
-    size = info.size
-    if DEFLATE in applied:
-        _, data = dataset.id.read_direct_chunk(info.chunk_offset)
-        if FLETCHER32 in applied and applied.index(FLETCHER32) > applied.index(DEFLATE):
-            data, check_sum = data[:-4], 0
-        size = len(inflated(data, chunk_bytes + 4))
-    if size != chunk_bytes + check_sum:
-        raise CutOff
-
-
-@contextmanager
-def _hdf5_damage() -> Iterator[None]:
-    """Convert errors of h5py to CutOff or Damaged."""
-    try:
-        yield
-    except HDF5_FAULTS as error:
-        text = str(error)
-        if any(word in text for word in ("truncated file", "filter returned failure", "read data", "checksum", "eof")):
-            raise CutOff from None
-        raise Damaged(text.partition("(")[2].rstrip(")") or text) from None

@@ -3,12 +3,12 @@
 ::
 
     OME-Zarr          zarr       a ZIP; versions 2 and 3                               a label image
-    HDF5              h5py       a dataset                                             a label image
+    HDF5              h5py       a dataset, also of MATLAB 7.3                         a label image
     pickled .npy      none       the array ``masks``, as in cellpose's ``_seg.npy``    a label image
     ImageJ's ROIs     roifile    the ZIP of the ROI manager, or a .roi file            GeoJSON
     GeoParquet        pyarrow    WKB in the primary column                             GeoJSON
 
-They are not formats of references or submissions; of these libraries, the container image has only h5py. A library
+They are not formats of references or submissions, and the container image has none of these libraries. A library
 trusts the header of a file. So codecs, lengths and sizes are checked first, and all work runs in the confined
 process of ``decoding.guard`` with bounded memory and time.
 
@@ -42,7 +42,7 @@ import orjson
 import shapely
 
 from evaluation.files.decoding.label_array import check_dtype
-from evaluation.files.decoding.mat_file import Unsupported, list_hdf5_members, read_member
+from evaluation.files.decoding.mat_file import HDF5_START
 from evaluation.files.decoding.pixels import ID_NAMES, check_directory, read_npy_header
 from evaluation.files.decoding.streams import (
     EMPTY_ZIP_MAGIC,
@@ -96,10 +96,11 @@ class Asked:
 def kind_of(path: Path) -> str | None:
     """Name the import that a file is, by its content; None for any other."""
     with path.open("rb") as stream:
-        head = stream.read(8)
+        head = stream.read(HDF5_START + len(HDF5_MAGIC))
         stream.seek(0)
-        magics = {"hdf5": HDF5_MAGIC, "geoparquet": PARQUET_MAGIC, "imagej_roi": ROI_MAGIC}
-        for kind, magic in magics.items():
+        if HDF5_MAGIC in (head[: len(HDF5_MAGIC)], head[HDF5_START:]):
+            return "hdf5"
+        for kind, magic in {"geoparquet": PARQUET_MAGIC, "imagej_roi": ROI_MAGIC}.items():
             if head.startswith(magic):
                 return kind
         try:
@@ -142,7 +143,7 @@ def _faults_told(where: str, words: str, fix: str) -> Iterator[None]:
                 yield
             except CutOff:
                 raise
-            except (Damaged, Unsupported) as error:
+            except Damaged as error:
                 raise refused("wrong-format", where, wording="damaged-import", expected=words, why=str(error)) from None
     except LIBRARY_FAULTS as error:
         why = quote(str(error) or type(error).__name__, 120)
@@ -278,19 +279,28 @@ def is_store(path: Path) -> bool:
 
 def _read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     """Read the array at the path ``dataset``, otherwise the only array, or the array with a usual name. Links are not
-    followed."""
-    members = list_hdf5_members(stream, nested=True)
+    followed; in files of MATLAB the axes are in reverse order."""
+    h5py = library("h5py", asked.where)
+    datasets: dict[str, Any] = {}
+
+    def visit(name: str, member: Any) -> None:
+        if isinstance(member, h5py.Dataset) and not name.startswith("#"):  # what MATLAB keeps beside its variables
+            datasets[name] = member
+
+    h5py.File(stream, "r", driver="fileobj", locking=False).visititems(visit)
+    arrays = [name for name, dataset in datasets.items() if dataset.dtype.kind in "biuf"]
     if asked.dataset is not None:
-        chosen = [member for member in members if member.name == asked.dataset.strip("/")]
+        chosen = [name for name in arrays if name == asked.dataset.strip("/")]
     else:
-        arrays = [member for member in members if member.kind is None and len(member.shape) > 1]
-        named = [member for member in arrays if PurePosixPath(member.name).name in ID_NAMES]
-        chosen = named if len(arrays) > 1 else arrays
-    names = [member.name for member in members if member.dataset is not None]
-    member = _only_one(chosen, asked, "dataset", f"one array, or one with a name such as {quote(ID_NAMES[0])}", names)
-    if member.kind is not None:
-        raise refused("not-numeric", asked.where, wording="dataset", kind=member.kind, name=member.name)
-    return read_member(member, where=asked.where, bytes_limit=asked.bytes_limit)
+        arrays = [name for name in arrays if datasets[name].ndim > 1]
+        chosen = [name for name in arrays if PurePosixPath(name).name in ID_NAMES] if len(arrays) > 1 else arrays
+    expected = f"one array, or one with a name such as {quote(ID_NAMES[0])}"
+    dataset = datasets[_only_one(chosen, asked, "dataset", expected, [*datasets])]
+    if dataset.is_virtual or dataset.external:
+        raise Damaged("data in another file")
+    check_bytes(dataset.size * dataset.dtype.itemsize, "an array", asked.where, asked.bytes_limit)
+    array = np.asarray(dataset[()])
+    return array.T if "MATLAB_class" in dataset.attrs else array
 
 
 # --- cellpose ---------------------------------------------------------------------------------------------------------
