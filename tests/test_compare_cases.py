@@ -929,11 +929,11 @@ LAYOUTS["not annotated"] = [
        {"ref": not_annotated("detection", REGION_OF_CLASS, NECROSIS), "pred": {"a.tif": FOUND}}, expected,
        f"--ignore 'not annotated' --ignore {second}")
       for second, expected in (("Necrosis", 0.8), ("Necrosys", f"--ignore 'Necrosys': {NO_SUCH}"))),
-    # A background of another value is told only if nuclei match without it.
+    # A background of another value is told once.
     ("a background of 255", pred({"a.tif": lambda n: np.where(n > 0, n, 255).astype(np.uint8)}), {}, "",
-     {"[background-is-nucleus]": 1}),
+     {"If it is the background, set it to 0": 1, "nearly-nothing-matches": 0}),
     ("a mask of the background", pred({"a.tif": lambda n: np.where(n > 0, 0, 255).astype(np.uint8)}), {}, "",
-     {"[background-is-nucleus]": 1}),
+     {"If it is the background, write 0 there": 1, "nearly-nothing-matches": 0}),
     ("255 everywhere", pred({"a.tif": np.full((H, W), 255, np.uint8)}), {}, "", {"Is the background": 0}),
     ("a large outline", pred({"a.geojson": lambda n: collection(
         *(of_qupath("annotation", one) for one in (WHOLE, *nuclei_of(n))))}), {}, "", {"Is the background": 0}),

@@ -265,7 +265,7 @@ def complaint(code: str, chosen: Collection[str], given: Collection[str]) -> str
         said = {key: text for key, text in known[name].items() if key not in given}
         if silent := {"got", "expected"} - set(said) - set(given):
             return f"nobody says {sorted(silent)} of {name!r}"
-        needed |= set().union(*map(fields_in, said.values())) - {"folders"}
+        needed |= set().union(*map(fields_in, said.values())) - {"folders", "of_reference"}
     own = set(given) - set(SAYS)
     return "" if needed == own else f"lacks {sorted(needed - own)}, has no use for {sorted(own - needed)}"
 

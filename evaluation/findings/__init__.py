@@ -71,8 +71,9 @@ class Finding:
 
     def for_folders(self) -> Finding:
         """Return the finding in the words for somebody who compares folders and has no challenge."""
+        audience = {"folders": True, "of_reference": self.side == "reference"}
         with suppress(AttributeError, LookupError, TypeError, ValueError):  # of data from a decoder
-            words = fault(self.code, self.where, wording=self.wording, **{**self.data, "folders": True})
+            words = fault(self.code, self.where, wording=self.wording, **{**self.data, **audience})
             return replace(self, got=words.got, expected=words.expected, fix=words.fix)
         return self
 
@@ -392,6 +393,7 @@ class _Templates(Formatter):
     ``{count:nucleus has/nuclei have}``          the first for 1, otherwise the second
     ``{names:if , among {names:listed}|}``       the text before the bar if there are any, otherwise the text after it
     ``{folders:if the image|the case}``          the first text in comparisons of folders, otherwise the second
+    ``{of_reference:if --ignore 1|}``            the same for faults of the reference there
 
     >>> render("{count:,} {count:nucleus/nuclei}{names:if  of {names:joined}|}", {"count": 1, "names": ["a", "b"]})
     "1 nucleus of 'a' and 'b'"
@@ -420,7 +422,7 @@ def render(template: str, data: Mapping[str, Any]) -> str:
     Raises KeyError for data that are lacking.
     """
     no_positions: Sequence[Any] = ()
-    return _Templates().vformat(template, no_positions, {"folders": False, **data})
+    return _Templates().vformat(template, no_positions, {"folders": False, "of_reference": False, **data})
 
 
 # --- the pages of codes: in the terminal, and as docs/findings.md, which a test keeps equal to them -------------------

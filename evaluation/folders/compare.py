@@ -102,7 +102,7 @@ def compare_paths(
     Raises WrongUsage for what cannot be read or paired, SubmissionRejected or ChallengeBroken for faulty files.
     """
     with ExitStack() as stack:
-        stack.enter_context(_told_without_challenge())
+        stack.enter_context(_told_for_files())
         workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-compare-")))
         if folder is not None and folder.exists() and any(folder.iterdir()):
             raise WrongUsage(fault("file-exists", quote(folder, 120), wording="folder-not-empty"))
@@ -136,7 +136,7 @@ def compare_paths(
             for model, own in made.rules.items():
                 submitted = made.submissions[model]
                 shown = progress_of_round(progress, len(results), len(of_models))
-                with _told_of(model if len(of_models) > 1 else "", classes):
+                with _told_for_files(model if len(of_models) > 1 else ""):
                     run = partial(run_work, workers=workers)
                     result = summarise(*count_submission(own, made.reference, submitted, run, shown))
                 if pictures:
@@ -148,10 +148,7 @@ def compare_paths(
                 hints = hints_about_files(made.reference, submitted, result)
                 hints = [_about_um(hint, of_models[model]) for hint in hints]
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
-                asked = [
-                    _about_labels(one, is_of_reference=one.side == "reference") for one in _for_files(result.findings)
-                ]
-                results[model] = replace(result, challenge=challenge, findings=tuple(asked))
+                results[model] = replace(result, challenge=challenge, findings=_for_files(result.findings))
                 for words in filter(None, (_about_overlaps(own, result), _about_empty(result))):
                     lost.setdefault(words, []).append(model)
             if folder is not None and number == 0:
@@ -252,28 +249,14 @@ def _about_empty(result: Result) -> str:
 
 
 @contextmanager
-def _told_without_challenge() -> Iterator[None]:
-    """Return the faults in the words for somebody without a challenge."""
+def _told_for_files(model: str = "") -> Iterator[None]:
+    """Raise faults in the words for somebody without a challenge, those of a submission with the name of its model."""
     try:
         yield
     except EvaluationError as error:
-        error.findings = _for_files(error.findings)
-        raise
-
-
-@contextmanager
-def _told_of(model: str, classes: str | None) -> Iterator[None]:
-    """Put the name of a model ("" for a single model) before the faults of its files, and the use of ``--classes``
-    (value ``classes``) after faults of the classes of nuclei."""
-    try:
-        yield
-    except (SubmissionRejected, ChallengeBroken) as error:
-        is_of_reference = isinstance(error, ChallengeBroken)
-        findings = [_about_labels(finding, is_of_reference=is_of_reference) for finding in error.findings]
-        findings = findings if challenges.is_none(classes) else [_with_advice(finding) for finding in findings]
-        if model and isinstance(error, SubmissionRejected):
-            findings = [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in findings]
-        error.findings = tuple(findings)
+        if isinstance(error, ChallengeBroken):
+            error.findings = tuple(replace(finding, side="reference") for finding in error.findings)
+        error.findings = _of_model(_for_files(error.findings), model * isinstance(error, SubmissionRejected))
         raise
 
 
@@ -308,14 +291,6 @@ def _has_in_it(file: SourceFile, name: str) -> bool:
     return any(word.casefold() in text.casefold() for word in (f'"{name}"', json.dumps(name)))
 
 
-def _about_labels(finding: Finding, *, is_of_reference: bool) -> Finding:
-    """Add the use of ``--ignore`` to a question about a label of the reference."""
-    label = finding.data.get({"negative-label": "value", "not-annotated": "label"}.get(finding.code, ""))
-    if label is None or finding.wording or not is_of_reference:
-        return finding
-    return finding.advised(f"If it is not annotated: --ignore {label}.")
-
-
 def _about_um(hint: Finding, side: Source) -> Finding:
     """Add the command that converts um to px to a hint that the coordinates of GeoJSON may be um."""
     if hint.wording != "times-as-large" or side.format != "geojson" or side.imports:
@@ -323,14 +298,6 @@ def _about_um(hint: Finding, side: Source) -> Finding:
     factor = f"{hint.data['factor']:g}"
     call = convert_call(side.path, side.files()[0].name, "--to", "geojson", "--set", f"scale={factor}")
     return hint.advised(f"If so, multiply them by {factor}. {call}")
-
-
-def _with_advice(finding: Finding) -> Finding:
-    if finding.code == "instance-without-class":
-        return finding.advised("Or ignore classes: --classes none.")
-    if finding.code != "unknown-class":
-        return finding
-    return finding.advised("Name all classes in --classes, or take all nuclei as one class: --classes none.")
 
 
 def model_names(paths: Sequence[Path]) -> dict[str, Path]:
@@ -634,7 +601,9 @@ def comparison_of(
     Models of other parties are excluded if they cannot be compared in all of its columns.
     """
     apart = tuple(model for other in parties[1:] if not parties[0].ranks(other) for model in other.models)
-    reported = [*findings, *(_of_model(one, model, results) for model in results for one in results[model].findings)]
+    reported = [*findings]
+    for model, result in results.items():
+        reported += _of_model(result.findings, model if len(results) > 1 else "")
     if any(finding.code == "not-paired" for finding in findings):
         reported = [finding for finding in reported if finding.code != "missing-case-worst"]  # the same in other words
     if unknown := [name for name in annotators if name not in results]:
@@ -643,11 +612,10 @@ def comparison_of(
     return Comparison(dict(results), tuple(notes), told, apart, scenes or {}, tuple(annotators))
 
 
-def _of_model(finding: Finding, model: str, models: Mapping[str, Result]) -> Finding:
-    """A finding with the name of the model, if there are several and it is not of the reference."""
-    if len(models) == 1 or finding.side == "reference":
-        return finding
-    return replace(finding, where=f"prediction {quote(model)}, {finding.where}")
+def _of_model(findings: Iterable[Finding], model: str) -> tuple[Finding, ...]:
+    """The findings with the name of a model ("": the only one) before the place, if that is not in the reference."""
+    where = f"prediction {quote(model)}, " if model else ""
+    return tuple(one if one.side == "reference" else replace(one, where=where + one.where) for one in findings)
 
 
 def _values_at(result: Result, paths: Sequence[str]) -> tuple[float | None, ...]:
