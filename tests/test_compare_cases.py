@@ -1172,6 +1172,9 @@ LAYOUTS["what does not fit"] = [
     ("names without anything in common", pred({"xaya.tif": R, "xbyb.tif": R}, "a", "b"),
      "names such as 'xaya' or 'xbyb'; expected names of the reference, such as 'a' or 'b'"),
     ("nothing there", {"ref": {"a.tif": R}}, "[missing-option]"),
+    ("half of a list of jobs", {
+        "ref": {"a.tif": R, "b.tif": R}, "pred": download("", "nuclei.tif") | {"predictions.json": b'[{"pk": "80'},
+    }, "[not-json] 'predictions.json'"),
     ("pictures beside the labels, and notes", {
         "ref": {"a.tif": R}, "pred": {"a.tif": R, "overlay/a.png": rgb(0 * R), "notes.txt": "made on Monday"},
     }, 1.0, "", {"[file-not-read] 'pred/overlay/a.png': a picture in colour": 1, "notes": 0}),

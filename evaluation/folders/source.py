@@ -331,7 +331,10 @@ def pack(files: SubmissionFiles, parts: Iterable[str], top: str, workspace: Path
 
 
 def images_of_jobs(files: Mapping[str, Path]) -> dict[str, str]:
-    """The image of each folder of a download from the platform, by predictions.json; otherwise nothing."""
+    """The image of each folder of a download from the platform, by predictions.json; otherwise nothing.
+
+    Raises InputFault for a file that cannot be read.
+    """
     names = sorted(files)
     folder = jobs_folder(names)
     if folder is None:
@@ -339,8 +342,10 @@ def images_of_jobs(files: Mapping[str, Path]) -> dict[str, str]:
     try:
         with files[folder + JOBS_FILE].open("rb") as stream:
             jobs = read_jobs(stream, where=quote(folder + JOBS_FILE, 120), limits=LimitRules())
-    except InputFault:  # predictions of COCO may be called so
-        return {}
+    except InputFault as error:
+        if any(finding.code != "invalid-job" for finding in error.findings):
+            raise
+        return {}  # predictions of COCO may be called so
     images = {job["pk"]: next(filter(None, map(name_in, job["inputs"])), "") for job in jobs}
     return {f"{folder}{pk}/": bare_parts(name)[-1] for pk, name in images.items() if name}
 
