@@ -100,8 +100,8 @@ class _Undoing:
     ``words`` describe the change, ``question`` the likely mistake. Mirrored nuclei stay inside their image.
     """
 
-    words: str
-    question: str
+    words: str = ""
+    question: str = ""
     swap: bool = False
     scale_xy: tuple[float, float] = (1, 1)
     shift_xy: tuple[float, float] = (0, 0)
@@ -120,7 +120,7 @@ class _Undoing:
         if image.radius_px is not None:
             made = image.prediction()
             return replace(made, point_yx=move(made.centroids_yx()[:, ::-1])[:, ::-1])
-        if image.are_outlines:
+        if image.are_outlines and image.own_yx is None:
             return image.moved_outlines(move)
         labels = painted(image.prediction())
         labels = labels.T if self.swap else labels
@@ -282,36 +282,23 @@ def _best_of(tried: Attempts, images: Sequence[TriedImage]) -> tuple[float, str,
 
 def _fits(images: Sequence[TriedImage]) -> Attempts:
     """Yield predictions of another size than their images transposed, laid on the image, and resized."""
-    labels = [painted(image.prediction()) for image in images]
-    if all(image.own_yx == image.shape_yx[::-1] for image in images):
-        swapped = [instances_from_labels(np.ascontiguousarray(own.T), class_id=1) for own in labels]
-        yield "transposed", "height and width are swapped. Transpose the labels.", swapped
-    gaps = [np.subtract(image.shape_yx, own.shape).tolist() for image, own in zip(images, labels, strict=True)]
-    places = {
-        "aligned with the upper left corner of the reference": [(0, 0) for _ in gaps],
-        "centred on the reference": [(y // 2, x // 2) for y, x in gaps],
-        "aligned with the lower right corner of the reference": [(y, x) for y, x in gaps],
-    }
-    if shift := _likely_shift(images):
-        places[_words_of_shift(shift)] = [(int(shift[1]), int(shift[0]))] * len(gaps)
+
+    def tried(words: str, question: str, changes: Iterable[_Undoing]) -> tuple[str, str, list[Instances]]:
+        return words, question, [change.applied(image) for change, image in zip(changes, images, strict=True)]
+
+    sizes = [(image.shape_yx[::-1], (image.own_yx or image.shape_yx)[::-1]) for image in images]
+    if all(own == shape[::-1] for shape, own in sizes):
+        yield tried("transposed", "height and width are swapped. Transpose the labels.", [CHANGES[0]] * len(images))
     question = "was the image cropped or padded? Cut or pad the labels so."
-    for words, at in places.items():
-        laid = [_laid_at(own, where, image.shape_yx) for own, where, image in zip(labels, at, images, strict=True)]
-        yield words, question, [instances_from_labels(own, class_id=1) for own in laid]
-    resized = []
-    for own, image in zip(labels, images, strict=True):
-        rows, columns = (np.arange(to) * own_size // to for to, own_size in zip(image.shape_yx, own.shape, strict=True))
-        resized.append(instances_from_labels(own[np.ix_(rows, columns)], class_id=1))
-    yield "resized", "was the image resized? Resize the labels (nearest neighbour).", resized
-
-
-def _laid_at(labels: npt.NDArray[np.int32], at: tuple[int, int], shape_yx: Size) -> npt.NDArray[np.int32]:
-    """Lay labels on an image, their first pixel at a row and a column, which may be outside of it."""
-    laid = np.zeros(shape_yx, np.int32)
-    to_y, to_x = (slice(max(first, 0), max(first + own, 0)) for first, own in zip(at, labels.shape, strict=True))
-    of_y, of_x = (slice(max(-first, 0), max(size - first, 0)) for first, size in zip(at, shape_yx, strict=True))
-    laid[to_y, to_x] = labels[of_y, of_x]
-    return laid
+    places = ("aligned with the upper left corner of", "centred on", "aligned with the lower right corner of")
+    for words, part in zip(places, (0, 0.5, 1), strict=True):
+        shifts = (np.floor(np.subtract(*of_image) * part).tolist() for of_image in sizes)
+        yield tried(f"{words} the reference", question, (_Undoing(shift_xy=shift) for shift in shifts))
+    if shift := _likely_shift(images):
+        yield tried(_words_of_shift(shift), question, [_Undoing(shift_xy=shift)] * len(images))
+    scales = (np.divide(*of_image).tolist() for of_image in sizes)
+    question = "was the image resized? Resize the labels (nearest neighbour)."
+    yield tried("resized", question, (_Undoing(scale_xy=scale) for scale in scales))
 
 
 def attempts(images: Sequence[TriedImage]) -> Attempts:
@@ -378,20 +365,12 @@ def _half_pixel(images: Sequence[TriedImage]) -> list[Finding]:
         return []
     now = _mean_fit(images, [image.prediction() for image in images])
     for shift, other in ((0.5, "pixel_centre"), (-0.5, "pixel_corner")):
-        change = _Undoing("", "", shift_xy=(shift, shift))
+        change = _Undoing(shift_xy=(shift, shift))
         moved = _mean_fit(images, [change.applied(image) for image in images])
         if moved > now + HALF_PIXEL_GAIN:
-            own, better, by = f"{now:.2f}", f"{moved:.2f}", f"{shift:+g}"
-            hint = fault(
-                "nearly-nothing-matches",
-                HINTED_SIDE,
-                wording="half-pixel-aside",
-                now=own,
-                moved=better,
-                shift=by,
-                other=other,
-            )
-            return [hint]
+            code, wording, by = "nearly-nothing-matches", "half-pixel-aside", f"{shift:+g}"
+            fit = f"{now:.2f}", f"{moved:.2f}"
+            return [fault(code, HINTED_SIDE, wording=wording, now=fit[0], moved=fit[1], shift=by, other=other)]
     return []
 
 
@@ -460,7 +439,5 @@ def classes_hint(result: Result) -> list[Finding]:
     said = listed((f"{names[j]} is {names[i]}" for i, j in met), 4, last="and")
     kind = "are their numbers off by one?" if steps in ({1}, {-1}) else "are they in another order?"
     now, then = percent(int(np.trace(confusion)) / pairs), percent(float(right))
-    hint = fault(
-        "nearly-nothing-matches", HINTED_SIDE, wording="classes-mixed-up", now=now, right=then, said=said, question=kind
-    )
-    return [hint]
+    words = "classes-mixed-up"
+    return [fault("nearly-nothing-matches", HINTED_SIDE, wording=words, now=now, right=then, said=said, question=kind)]
