@@ -41,6 +41,7 @@ from evaluation.folders.differences import (
     differences_of,
     differences_table,
     of_images,
+    value_at,
 )
 from evaluation.folders.hints import hints_about_files
 from evaluation.folders.look import look
@@ -376,7 +377,7 @@ class Comparison:
         lines = [f"Comparison of {counted(cases, 'image')}{', means' * (cases > 1)}", *self.about_classes]
         paths = [row.path for row in self.rows() if row.path in SHORT]
         for model, result in self.results.items():
-            values = zip(paths, _values_at(result, [f"{path}.{AGGREGATION}" for path in paths]), strict=True)
+            values = ((path, value_at(result, f"{path}.{AGGREGATION}")) for path in paths)
             shown = ", ".join(f"{metric_title(path)} {value:.3f}" for path, value in values if value is not None)
             lines.append(f"  {model}: {shown or 'no nuclei'}")
         return "\n".join(lines)
@@ -395,7 +396,8 @@ class Comparison:
             if model not in self.apart
         ]
         shown = [
-            Unranked(model, "other-rules", NO_PLACE, _values_at(results[model], ranking.paths)) for model in self.apart
+            Unranked(model, "other-rules", NO_PLACE, tuple(value_at(results[model], path) for path in ranking.paths))
+            for model in self.apart
         ]
         board = board_of_challenge(challenge, ranking, teams, shown, ())
         board = replace(board, units=board.units._replace(kind=self.unit))
@@ -616,18 +618,6 @@ def _of_model(findings: Iterable[Finding], model: str) -> tuple[Finding, ...]:
     """The findings with the name of a model ("": the only one) before the place, if that is not in the reference."""
     where = f"prediction {quote(model)}, " if model else ""
     return tuple(one if one.side == "reference" else replace(one, where=where + one.where) for one in findings)
-
-
-def _values_at(result: Result, paths: Sequence[str]) -> tuple[float | None, ...]:
-    """The values at paths of metrics.json; None for missing numbers."""
-
-    def value(path: str) -> float | None:
-        try:
-            return result.value(path)
-        except ValueError:
-            return None
-
-    return tuple(map(value, paths))
 
 
 def _for_files(findings: Iterable[Finding]) -> tuple[Finding, ...]:

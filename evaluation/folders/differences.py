@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -35,10 +35,6 @@ from nuclei_metrics.ranking.differences import paired_differences
 MAIN_SCORES = ("detection.f1", "panoptic.pq", "panoptic.binary.pq", "overlap.aji", "counting.mean_absolute_error")
 LEVEL = 0.05
 _NAME_UP_TO = 32  # characters of a model in the table
-FIELDS = (
-    "score", "model", "value", "best", "best_value", "difference", "low", "high", "p_value", "is_significant", "units",
-    "ahead", "decided_by",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,7 @@ def differences_of(results: Mapping[str, Result], shown: Sequence[str]) -> list[
     for column, path in enumerate(paths):
         test, level = tested.columns[column], LEVEL / len(paths)
         apart = paired_differences(values[:, column], higher_is_better=bool(higher[column]), level=level)
-        known = {m: results[m].value(f"{path}.group_mean") for m in models if _has(results[m], path)}
+        known = {model: value_at(results[model], f"{path}.group_mean") for model in models}
         means = {model: value for model, value in known.items() if value is not None}
         if len(means) < 2:
             continue
@@ -115,17 +111,17 @@ def differences_of(results: Mapping[str, Result], shown: Sequence[str]) -> list[
     return found
 
 
-def _has(result: Result, path: str) -> bool:
+def value_at(result: Result, path: str) -> float | None:
+    """Return the value at a path of metrics.json; None for missing numbers."""
     try:
-        result.value(f"{path}.group_mean")
+        return result.value(path)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _of_groups(result: Result, path: str) -> Float64:
     """The values of a score in each patient as they enter its mean; NaN if the model does not have the score."""
-    if not _has(result, path):
+    if value_at(result, f"{path}.group_mean") is None:
         return np.full(len(groups_of(result.challenge)), np.nan)
     (column,) = plan_columns(result.challenge, [f"{path}.group_mean"])
     return values_of_groups(result.challenge, result.details, column)
@@ -136,7 +132,7 @@ def of_images(result: Result, path: str) -> Float64:
 
     An image with nuclei for which nothing is predicted has the worst value. NaN: undefined, or not measured.
     """
-    if not _has(result, path):
+    if value_at(result, f"{path}.group_mean") is None:
         return np.full(len(result.challenge.cases), np.nan)
     (column,) = plan_columns(result.challenge, [f"{path}.case_mean"])
     return values_of_units(result.challenge, result.details, column, "case")
@@ -203,4 +199,5 @@ def differences_table(differences: Sequence[ModelDifference], unit: str) -> Tabl
 
 
 def differences_csv(differences: Sequence[ModelDifference]) -> str:
-    return csv_table(FIELDS, [[getattr(one, field) for field in FIELDS] for one in differences])
+    names = [field.name for field in fields(ModelDifference)]
+    return csv_table(names, [[getattr(one, name) for name in names] for one in differences])
