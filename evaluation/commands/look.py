@@ -20,25 +20,15 @@ if TYPE_CHECKING:
     from nuclei_metrics.model import OriginRule, OverlapRule
 
 
-def _check_classes(_: click.Context, __: click.Parameter, names: str | None) -> str | None:
-    """Raise BadParameter for classes that ``compare`` cannot read."""
-    from evaluation.folders.made_challenge import parsed_classes
+def _check_words(_: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    """Raise BadParameter for classes, or a matching rule, that ``compare`` cannot read."""
+    if text is not None:
+        from evaluation.folders.made_challenge import parsed_classes, parsed_match
 
-    try:
-        parsed_classes("none" if names is None else names)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--classes") from None
-    return names
-
-
-def _check_match(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
-    """Raise BadParameter for a matching rule that ``compare`` does not have."""
-    from evaluation.folders.made_challenge import parsed_match
-
-    try:
-        parsed_match("iou" if text is None else text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--match") from None
+        try:
+            parsed_match(text) if option.name == "match" else parsed_classes(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint=f"--{option.name}") from None
     return text
 
 
@@ -84,7 +74,7 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
 @click.option(
     "--classes",
     metavar="NAMES",
-    callback=_check_classes,
+    callback=_check_words,
     help="Classes with their spellings, e.g. 'tumour=1,stroma=2', or 'none' for one class.",
 )
 @click.option("--leave-out", metavar="CLASS", multiple=True, help="Class that is not a nucleus, e.g. cells.")
@@ -92,7 +82,7 @@ def _families_in(_: click.Context, __: click.Parameter, names: str | None) -> li
 @click.option(
     "--match",
     metavar="RULE[=NUMBER]",
-    callback=_check_match,
+    callback=_check_words,
     help="iou=0.7, centroid=12, hausdorff=6 (px), any_overlap or best_iou_centroid_inside. [default: iou=0.5]",
 )
 @click.option(
