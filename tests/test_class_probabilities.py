@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,16 +15,12 @@ from unittest import mock
 import numpy as np
 import pytest
 from every_format import CASES, challenge_document
-from formats import lines_of, read_part, shown
-from formats.class_probabilities import CSV, HEADER, JSON_CLASSES, document, item
-from formats.json_outlines import GEOJSON
-from hypothesis import given
-from hypothesis import strategies as st
+from formats import lines_of, read_part
+from formats.class_probabilities import CSV, HEADER
 
 from evaluation.challenge import Challenge
-from evaluation.files.decoding import json as bounded_json
 from evaluation.files.decoding.annotations import Annotations
-from evaluation.files.formats import annotation_lists, sheet
+from evaluation.files.formats import sheet
 from evaluation.files.formats.geojson import write_geojson
 from evaluation.files.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.files.submission import find_case_files, open_submission
@@ -41,12 +36,10 @@ from nuclei_metrics.model.instances import join_instances
 
 CASE = Case("a", "P1", 100, 120, 0.25)
 OTHER = Case("b", "P2", 100, 120, 0.25)
-POINTS_JSON = {"format": "points_json", "classes": JSON_CLASSES}
 
 
 @pytest.mark.parametrize("content, options, numbers", [
     (HEADER + "1,1,Tumour,0,1\n" * 3, CSV, 6),
-    (document("points_json", *[{"Epithelial": 1, "Lymphocyte": 0}] * 4), POINTS_JSON, 8),
 ])  # fmt: skip
 def test_the_numbers_of_a_file_are_bounded(content, options, numbers):
     with mock.patch.object(sheet, "PROBABILITIES_LIMIT", numbers):
@@ -54,36 +47,6 @@ def test_the_numbers_of_a_file_are_bounded(content, options, numbers):
     with mock.patch.object(sheet, "PROBABILITIES_LIMIT", numbers - 1):
         (line,) = lines_of(content, **options)
     assert line.startswith(f"[too-large] probabilities of 2 classes for {numbers // 2} nuclei")
-
-
-ROWS = st.lists(st.tuples(st.booleans(), st.floats(0, 1, width=32), st.floats(0, 1, width=32)), max_size=12)
-
-
-@given(ROWS, st.integers(1, 400), st.integers(1, 5))
-def test_the_pieces_of_a_file_do_not_matter(rows, piece_bytes, at_once):
-    items = [
-        item(
-            "geojson", {"Lymphocyte": second, "Epithelial": first} if swapped else {"epi": first, "lymphocyte": second}
-        )
-        for swapped, first, second in rows
-    ]
-    with (
-        mock.patch.object(bounded_json, "BATCH_BYTES", piece_bytes),
-        mock.patch.object(annotation_lists, "NUCLEI_AT_ONCE", at_once),
-    ):
-        found = read_part(items, classes=JSON_CLASSES, **GEOJSON)
-    assert shown(found, "class_probability") == ([list(row[1:]) for row in rows] or None)
-
-
-def test_a_file_whose_classes_are_not_known_beforehand_finds_no_classes_in_them(tmp_path):
-    (tmp_path / "a.geojson").write_text(json.dumps(document("geojson outlines", {"x": 7, "Epithelial": 0})))
-    (written,) = convert_file(tmp_path / "a.geojson", tmp_path / "b", "geojson").files
-    assert b"class_probabilities" not in written.read_bytes()
-    (item_written,) = json.loads(written.read_text())["features"]
-    assert item_written["properties"]["classification"]["name"] == "Epithelial"
-    (tmp_path / "a.csv").write_text("x,y,probability_q\n1,1,9\n")
-    (points,) = convert_file(tmp_path / "a.csv", tmp_path / "c", "platform", format="points_csv").files
-    assert [point["name"] for point in json.loads(points.read_text())["points"]] == ["nucleus"]
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -99,31 +62,17 @@ def outlines_with(probability: Float64 | None, class_id: Sequence[int] = (2, 1))
     )  # fmt: skip
 
 
-def test_geojson_that_is_written_is_read_again():
-    rows = np.array([[0.1, 0.7], [1, 0]], np.float64)
-    names = ("Epithelial", "Lymphocyte", "Ambiguous")  # ignore classes stand behind the scored ones
-    data = write_geojson(outlines_with(rows), names, [None] * 3)
-    first = json.loads(data)["features"][0]["properties"]["class_probabilities"]
-    assert first == {"Epithelial": 0.1, "Lymphocyte": 0.7}
-    assert read_part(data, classes=JSON_CLASSES, **GEOJSON).class_probability.tolist() == rows.tolist()
-
-
-def test_the_platforms_files_are_written_without_them_since_its_schema_refuses_them():
+def test_written_files_have_none_and_conversion_tells_it(tmp_path):
     rows = np.array([[0.1, 0.7], [1, 0]], np.float64)
     names = ("Epithelial", "Lymphocyte")
+    assert b"class_prob" not in write_geojson(outlines_with(rows), names, [None] * 2)
     assert b"class_prob" not in write_polygons_json(outlines_with(rows), names, "nuclei")
     nuclei = Points(np.zeros((2, 2)), np.ones(2, np.int16), np.array([1, 2], object), None, rows)
     assert b"class_prob" not in write_points_json(nuclei, names)
-
-
-def test_conversion_keeps_them_in_the_order_of_the_classes(tmp_path):
-    (tmp_path / "a.json").write_text(json.dumps(document("polygons_json", {"Lymphocyte": 0.25, "Epithelial": 0.5})))
-    for classes in (["Epithelial", "Lymphocyte"], ["Lymphocyte", "Epithelial"]):
-        options = {"format": "polygons_json", "class_names": classes}
-        (written,) = convert_file(tmp_path / "a.json", tmp_path / classes[0], "geojson", **options).files
-        (feature,) = json.loads(written.read_text())["features"]
-        found = feature["properties"]["class_probabilities"]
-        assert list(found.items()) == [(name, {"Epithelial": 0.5, "Lymphocyte": 0.25}[name]) for name in classes]
+    (tmp_path / "a.csv").write_text(HEADER + "1,1,Tumour,0,1\n")
+    options = {"format": "points_csv", "class_names": ["Tumour", "Stroma"]}
+    (told,) = convert_file(tmp_path / "a.csv", tmp_path / "b", "platform", **options).findings
+    assert "the class probabilities of 1 nucleus" in str(told)
 
 
 # --- the way to the instances -----------------------------------------------------------------------------------------
@@ -249,24 +198,23 @@ def read_submitted(challenge: Challenge, folder: Path, files: Mapping[str, str])
 
 
 def nuclei_file(*rows: tuple[float, float, float, float]) -> str:
-    points = [{"point": [x, y, 0.5], "class_probabilities": {"lymphocyte": b, "epithelial": a}} for x, y, a, b in rows]
-    return json.dumps({"type": "Multiple points", "version": {"major": 1, "minor": 0}, "points": points})
+    return csv_text([["x", "y", "probability_epithelial", "probability_lymphocyte"], *rows])
 
 
 def test_files_of_each_class_are_joined_and_must_all_have_them_or_none(tmp_path):
     """A class without a nucleus does not take them from the others."""
-    challenge = challenge_of("points_json by class")
+    challenge = challenge_of("points_csv", files="{case}/{class}.csv")
     epithelial = nuclei_file((2, 2, 0.5, 0.25), (3, 3, 1, 0))
     for lymphocyte, expected in (
         (nuclei_file((1, 1, 0.25, 0.75)), {(1, 0.5, 0.25), (1, 1, 0), (2, 0.25, 0.75)}),
         (nuclei_file(), {(1, 0.5, 0.25), (1, 1, 0)}),
     ):
-        files = {"c1/Lymphocyte.json": lymphocyte, "c1/Epithelial.json": epithelial}
+        files = {"c1/Lymphocyte.csv": lymphocyte, "c1/Epithelial.csv": epithelial}
         found = read_submitted(challenge, tmp_path, files).instances
         assert set(zip(found.class_id.tolist(), *found.class_probability.T.tolist(), strict=True)) == expected
-    plain = json.dumps({"type": "Multiple points", "points": [{"point": [1, 1, 0.5]}]})
+    plain = csv_text([["x", "y"], [1, 1]])
     with pytest.raises(InputFault) as fault:
-        read_submitted(challenge, tmp_path, {"c1/Lymphocyte.json": plain, "c1/Epithelial.json": epithelial})
+        read_submitted(challenge, tmp_path, {"c1/Lymphocyte.csv": plain, "c1/Epithelial.csv": epithelial})
     assert str(fault.value) == (
         "[missing-probability] case 'c1': class probabilities in 1 of 2 files with nuclei; expected "
         "probabilities of each class for all nuclei, or for no nucleus."

@@ -174,18 +174,6 @@ def test_numbers_of_classes_are_told_and_stay_what_they_are_called(capsys):
     assert "probabilities" not in said(capsys, *arguments[:3], "--to", "geojson", "--size", "40x60")
 
 
-def test_class_probabilities_are_kept_or_asked_for(capsys):
-    properties = {"classification": {"name": "a"}, "class_probabilities": {"a": 0.75, "b": 0.25}}
-    item = {"type": "Feature", "geometry": RECTANGLE, "properties": properties}
-    Path("a.geojson").write_text(json.dumps([item]))
-    assert "list the classes in order with --classes" in said(capsys, "convert", "a.geojson", "b", "--to", "geojson")
-    assert "left-out" not in said(capsys, "convert", "a.geojson", "b", "--to", "geojson", "--classes", "a,b")
-    (feature,) = json.loads(Path("b.geojson").read_text())["features"]
-    assert feature["properties"]["class_probabilities"] == {"a": 0.75, "b": 0.25}
-    printed = said(capsys, "convert", "a.geojson", "b", "--to", "platform", "--classes", "a,b")
-    assert "the class probabilities of 1 nucleus;" in printed
-
-
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 

@@ -21,15 +21,13 @@ from pydantic import ValidationError
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.documents import parse_toml
-from evaluation.challenge.formats import FORMATS, dotted, faults_of, keys_of_formats, usual_suffix
+from evaluation.challenge.formats import FORMATS, dotted, faults_of, keys_of_formats
 from evaluation.files.decoding.annotations import Annotations, library_faults
 from evaluation.files.decoding.pixels import CLASS_NAMES, ID_NAMES, check_directory, read_image, suffix_of
-from evaluation.files.decoding.streams import COORDINATE_LIMIT, CutOff, Damaged, damage_told, plain_chunks
+from evaluation.files.decoding.streams import COORDINATE_LIMIT, CutOff, Damaged, damage_told
 from evaluation.files.formats import Request, format_of, read_annotations
-from evaluation.files.formats.annotation_lists import CLASS_PROBABILITIES
 from evaluation.files.formats.detect import find_image
 from evaluation.files.formats.geojson import write_geojson
-from evaluation.files.formats.headers import COLUMN_PREFIX
 from evaluation.files.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.files.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.files.results.files import all_or_none
@@ -61,7 +59,6 @@ NOT_SAID = {"vertices": "exact", "origin": "pixel_centre", "vanished": "drop"}  
 SHIFT: Mapping[OriginRule, float] = {"pixel_centre": 0.0, "pixel_corner": 0.5}  # of the first pixel's centre
 DRAWN: tuple[Target, ...] = ("geojson", "platform")
 PAINTED: tuple[Target, ...] = ("label_tiff", "nary_mat")
-KEEP_CLASS_PROBABILITIES: tuple[Target, ...] = ("geojson",)
 OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table")
 DATASET = "dataset"  # the path of the array in an HDF5 file or a Zarr store
 _SCALE = "scale"  # what coordinates are multiplied by, such as 4 for um that are 0.25 of a pixel
@@ -231,7 +228,7 @@ def _lost_numbers(parts: Sequence[Part], target: Target, where: str) -> list[Fin
     lost = []
     for key, words, targets in (
         ("probability", "the probabilities", DRAWN),
-        ("class_probability", "the class probabilities", KEEP_CLASS_PROBABILITIES),
+        ("class_probability", "the class probabilities", ()),
     ):
         having = [part for part in parts if getattr(part, key, None) is not None]
         if target not in targets and having:
@@ -395,9 +392,6 @@ def convert_file(
         hints.pop("unsupported-shape", None)
         writer = _Writer(target, origin, overlap, rules, names, [None] * len(names), len(names))
         encoded = writer.encode(case, parts, annotations, request.where)
-        if not request.classes.names and _tells_class_probabilities(source, name):
-            lost = fault("left-out", request.where, wording="unnamed-probabilities")
-            encoded = replace(encoded, findings=(*encoded.findings, lost))
     base = output.with_suffix("") if output.suffix.lower() in OUTPUT_SUFFIXES else output
     return _write_all(base.parent, [(base.name, encoded)], names, {original.resolve()}, request.where)
 
@@ -423,20 +417,6 @@ def _refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
         raise WrongUsage(
             fault("unreadable-file", quote(source), got=(error.strerror or "not readable").lower())
         ) from None
-
-
-def _tells_class_probabilities(source: Path, format: str) -> bool:
-    """Return whether the text of a file has probabilities of classes, which cannot be read without class names."""
-    words = {".json": CLASS_PROBABILITIES, ".geojson": CLASS_PROBABILITIES, ".csv": COLUMN_PREFIX}
-    if not (word := words.get(usual_suffix(format), "").encode()):
-        return False
-    tail = b""
-    with source.open("rb") as stream:
-        for chunk in plain_chunks(stream, quote(source.name), LimitRules().bytes_per_file):
-            if word in tail + chunk:
-                return True
-            tail = chunk[-len(word) :]
-    return False
 
 
 def _classes_in_npz(stream: BinaryIO, request: Request, case: Case) -> npt.NDArray[Any] | None:

@@ -27,7 +27,7 @@ from fuzz.mutate import mutated
 
 MEMORY_BYTES = 2 << 30  # address space beyond what the libraries take
 CLASS_PROBABILITIES = " with class probabilities"
-WITH_CLASS_PROBABILITIES = ("points_csv", "points_csv shared", "nucls_csv", "geojson outlines", "polygons_json")
+WITH_CLASS_PROBABILITIES = ("points_csv", "points_csv shared", "nucls_csv")
 LABEL_IMAGES: dict[str, dict[str, object]] = {  # in containers and with rules of which every_format has no example
     "label_image nifti": {"files": "{case}.nii"},
     "label_image nifti gz": {"files": "{case}.nii.gz"},
@@ -93,15 +93,8 @@ def make_target(kind: str) -> tuple[dict[str, bytes], Callable[[dict[str, bytes]
 
 def with_class_probabilities(content: bytes) -> bytes:
     """The same nuclei with a probability for each class of ``tests/every_format.py``."""
-    if not content.startswith(b"{"):
-        header, *rows = content.splitlines()
-        return b"\n".join(
-            [header + b",probability_Lymphocyte,probability_Epithelial", *(row + b",0.25,1" for row in rows)]
-        )
-    document = json.loads(content)
-    for nucleus in document.get("features") or document["polygons"]:
-        nucleus.get("properties", nucleus)["class_probabilities"] = {"Lymphocyte": 0.25, "Epithelial": 1}
-    return json.dumps(document).encode()
+    header, *rows = content.splitlines()
+    return b"\n".join([header + b",probability_Lymphocyte,probability_Epithelial", *(row + b",0.25,1" for row in rows)])
 
 
 def zip_target() -> tuple[dict[str, bytes], Callable[[dict[str, bytes]], None]]:

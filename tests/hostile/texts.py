@@ -47,11 +47,6 @@ def one(kind: str, file: str) -> Callable[..., Hostile]:
     return record
 
 
-def feature_with(class_probabilities: object) -> dict[str, object]:
-    properties = {"classification": "Epithelial", "class_probabilities": class_probabilities}
-    return {**feature(), "properties": properties}
-
-
 def deep(opening: bytes, closing: bytes, times: int) -> bytes:
     return opening * times + closing * times
 
@@ -165,10 +160,6 @@ GEOJSON = [
     outlines("one feature of 65 MB", "too-large", lambda: geojson(feature(name="a" * (65 << 20)))),
     outlines("30,000 holes in a nucleus", None,
              lambda: geojson(feature([[[SQUARE, *[SQUARE] * 300]] * 100][0], kind="MultiPolygon")), nuclei=0, warns=("many-parts", *OUTSIDE)),
-    outlines("class probabilities of no class", "missing-probability", lambda: geojson(*(feature_with({f"c{i}": 1}) for i in range(MANY))), says=COUNTED),
-    outlines("class probabilities of 100,000 classes", None,
-             lambda: geojson(feature_with({**{f"c{i}": 1 for i in range(100_000)}, "Epithelial": 1, "Lymphocyte": 0})), nuclei=1),
-    outlines("class probabilities that are none", "invalid-annotation", geojson(*(feature_with(p) for p in (7, [], "a", [[]], True)))),
     outlines("children without end", "too-large", geojson({"type": "Feature", "geometry": None, "properties": {"childObjects": [feature()] * 2000}}),
              limits={"instances_per_case": 1000}),
     outlines("duplicate keys", "duplicate-key", b'{"type": "X", "type": "FeatureCollection", "features": 7, "features": []}'),
@@ -182,7 +173,6 @@ PLATFORM = [
     poly("polygons with Infinity", "not-json", polygons(polygon([[float("inf"), 1, 0], [7, 1, 0], [7, 7, 0]]))),
     poly("polygons nested deep", "too-deep", deep(b'{"polygons":[', b"]}", 100_000)),
     poly("polygons without a vertex", "empty-polygon", polygons(polygon([]))),
-    poly("polygons a class twice", "invalid-annotation", polygons(polygon(class_probabilities={"Epithelial": 1, "EPITHELIAL ": 1, "Lymphocyte": 0}))),
     poly("polygons 50,000 unknown classes", "unknown-class", lambda: polygons(*(polygon(name=f"n{i}") for i in range(MANY))), says=COUNTED),
     poly("polygons across a slide", "too-complex-outlines", polygons(polygon([[1, -1e9, 0], [2, 1e9, 0]] * 2000)), size=SLIDE),
     point_file("points too many", "too-large", points(*[point()] * 1001), limits={"instances_per_case": 1000}),

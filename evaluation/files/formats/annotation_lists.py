@@ -17,12 +17,11 @@ import numpy as np
 from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.streams import check_number
 from evaluation.files.formats.format import Request, are_coordinates, outlines_of_rings, to_px
-from evaluation.files.formats.sheet import NUMBERS, UNKNOWN, Sheet, check_size, json_of, keys_of_classes, numbers_in
+from evaluation.files.formats.sheet import NUMBERS, UNKNOWN, Sheet, json_of, numbers_in
 from evaluation.findings import listed, quote
 from nuclei_metrics.model import Bool, Case, Float64, Int64, Outlines, Points
 
 NUCLEI_AT_ONCE = 1 << 12
-CLASS_PROBABILITIES = "class_probabilities"  # the key of an object with a number for each class
 
 
 class ListSheet(Sheet):
@@ -59,90 +58,14 @@ class ListSheet(Sheet):
             return 0
         return class_id
 
-    def columns(self, class_probability: Float64 | None = None) -> dict[str, Any]:
+    def columns(self) -> dict[str, Any]:
         """Create the columns of all nuclei. Raises InputFault with all faults of the file."""
         values, probability = self.probability, None
         if values.count(None) < len(values):
             probability, is_missing = numbers_in(values)
             rows, names = (probability.reshape(-1, 1), is_missing.reshape(-1, 1)), [self.probability_name]
             self.check_probabilities(*rows, self.numbers, names, lambda row, _: json_of(values[row]))
-        return self.checked_columns(self.class_id, self.source_id, probability, class_probability)
-
-
-class _ClassProbabilities:
-    """The class probabilities of nuclei, in file order: objects with a number for each class, by its name or an alias.
-
-    Without requested classes, as in the conversion of a single file, they are ignored.
-    """
-
-    def __init__(self, sheet: ListSheet) -> None:
-        self.sheet, self.classes = sheet, sheet.request.classes
-        self.names = [f"{CLASS_PROBABILITIES}.{name}" for name in self.classes.names]
-        self.waiting: list[Any] = []  # objects of the nuclei of the piece at hand; None for those without
-        self.rows: list[Float64] = []
-        self.nuclei = 0  # how many have them
-        self.lacking: list[int] = []  # numbers of the annotations of those that do not
-        self.keys: tuple[str, ...] = ()  # of the last object
-        self.key_of_class: list[str | None] = []  # among them
-        self.twice: list[tuple[str, str]] = []  # two of them that name one class
-
-    def add(self, objects: Sequence[object]) -> None:
-        """Add the objects of the next nuclei, None for a nucleus without an object."""
-        if self.names:
-            self.waiting += objects
-
-    def settle(self) -> None:
-        """Convert the coordinates read since the last call to arrays. Raises InputFault: too-large."""
-        waiting, self.waiting = self.waiting, []
-        numbers = self.sheet.numbers[len(self.sheet.numbers) - len(waiting) :]
-        if waiting.count(None) == len(waiting):
-            self.lacking += numbers
-            return
-        numbered = list(zip(numbers, waiting, strict=True))
-        self.lacking += [number for number, by_name in numbered if by_name is None]
-        numbered = [(number, by_name) for number, by_name in numbered if by_name is not None]
-        self.nuclei += len(numbered)
-        check_size(self.nuclei, len(self.names), self.sheet.request.where)
-        for begin in range(0, len(numbered), NUCLEI_AT_ONCE):
-            self.add_rows(numbered[begin : begin + NUCLEI_AT_ONCE])
-
-    def add_rows(self, numbered: Sequence[tuple[int, Any]]) -> None:
-        """Create a row of numbers of the object of each annotation; the faults of an object are recorded."""
-        values: list[Any] = []
-        numbers: list[int] = []
-        for number, by_name in numbered:
-            if type(by_name) is not dict:
-                of, expected = f"{quote(CLASS_PROBABILITIES)} is", "an object with a number for each class"
-                self.sheet.fault("invalid-annotation", number, expected=expected, of=of, value=json_of(by_name))
-                continue
-            if (keys := tuple(by_name)) != self.keys:
-                found, self.twice = keys_of_classes(keys, self.classes)
-                self.keys, self.key_of_class = keys, [None if key is None else keys[key] for key in found]
-            if self.twice:
-                first, second = self.twice[0]
-                self.sheet.fault("invalid-annotation", number, wording="two-probabilities", first=first, second=second)
-                continue
-            values += [by_name.get(key) for key in self.key_of_class]
-            numbers.append(number)
-        flat, is_missing = numbers_in(values)
-        columns = flat.reshape(-1, len(self.names))
-        lacks = is_missing.reshape(columns.shape)
-
-        def value(row: int, column: int) -> str:
-            return json_of(values[row * len(self.names) + column])
-
-        self.sheet.check_probabilities(columns, lacks, numbers, self.names, value, "of-classes")
-        self.rows.append(columns)
-
-    def array(self) -> Float64 | None:
-        """Join the class probabilities of all nuclei, float64 (N, C) in the order of the classes; None without
-        probabilities.
-        """
-        if not self.nuclei:
-            return None
-        for number in self.sheet.faults.first("missing-probability", self.lacking):
-            self.sheet.fault("missing-probability", number, wording="of-classes", names=self.names)
-        return np.concatenate(self.rows)
+        return self.checked_columns(self.class_id, self.source_id, probability)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,7 +101,6 @@ class NucleusLists(ListSheet):
         self.ring_number: list[int] = []
         self.ring_instance: list[int] = []
         self.ring_is_hole: list[bool] = []
-        self.class_probabilities = _ClassProbabilities(self)
         self.vertices = 0
         self.points_xy: list[Float64] = [np.empty((0, 2))]
         self.ring_size: list[Int64] = [np.empty(0, np.int64)]
@@ -202,14 +124,14 @@ class NucleusLists(ListSheet):
             wording = "other-geometry"
             self.fault("unsupported-shape", wording=wording, fix=fix, what=what, type=kind, wanted=wanted)
 
-    def add_nucleus(self, positions: Any, class_id: int, source_id: object, *probabilities: object) -> None:
+    def add_nucleus(self, positions: Any, class_id: int, source_id: object, probability: object = None) -> None:
         """Add a nucleus that is a point, or the outline of one ring."""
         if self.of_points:
-            self.add_points([positions], class_id, [source_id], *probabilities)
+            self.add_points([positions], class_id, [source_id], probability)
         else:
-            self.add_outline([[positions]], class_id, source_id, *probabilities)
+            self.add_outline([[positions]], class_id, source_id, probability)
 
-    def add_outline(self, parts: list[list[Any]], class_id: int, source_id: object, *probabilities: object) -> None:
+    def add_outline(self, parts: list[list[Any]], class_id: int, source_id: object, probability: object = None) -> None:
         """Add a nucleus with one or more parts: lists of rings, which are lists of positions; the first ring is the
         outline, the rest are holes.
 
@@ -228,17 +150,15 @@ class NucleusLists(ListSheet):
                     self.ring_instance.append(instance)
                     self.ring_is_hole.append(is_hole)
                 is_hole = True
-        self.add_nuclei([source_id], class_id, *probabilities)
+        self.add_nuclei([source_id], class_id, probability)
 
-    def add_points(self, positions: Any, class_id: int, source_ids: list[Any], *probabilities: object) -> None:
-        """Add nuclei that are points, with the same class and probabilities."""
+    def add_points(self, positions: Any, class_id: int, source_ids: list[Any], probability: object = None) -> None:
+        """Add nuclei that are points, with the same class and probability."""
         self.rings.append(positions)
         self.ring_number.append(self.number)
-        self.add_nuclei(source_ids, class_id, *probabilities)
+        self.add_nuclei(source_ids, class_id, probability)
 
-    def add_nuclei(
-        self, source_ids: list[Any], class_id: int, probability: object = None, class_probabilities: object = None
-    ) -> None:
+    def add_nuclei(self, source_ids: list[Any], class_id: int, probability: object) -> None:
         """Add a row for each nucleus of the current annotation."""
         count = len(source_ids)
         if len(self.class_id) + count > self.most:
@@ -246,24 +166,16 @@ class NucleusLists(ListSheet):
         self.source_id += source_ids
         self.class_id += [class_id] * count
         self.probability += [probability] * count
-        self.class_probabilities.add([class_probabilities] * count)
         self.numbers += [self.number] * count
 
     # --- a piece of the file ----------------------------------------------------------------------------------------
 
-    def add_outlines(
-        self,
-        rings: Rings,
-        class_id: list[int],
-        source_id: list[str],
-        probability: list[Any],
-        class_probabilities: list[Any],
-    ) -> bool:
+    def add_outlines(self, rings: Rings, class_id: list[int], source_id: list[str], probability: list[Any]) -> bool:
         """Add all nuclei of a piece of the file; ``settle`` need not be called for it.
 
         False, and nothing is added, if a vertex is no usable coordinate. Raises InputFault: too-large.
 
-        class_id, source_id, probability, class_probabilities   of each nucleus
+        class_id, source_id, probability   of each nucleus
         """
         points = to_px(rings.points_xy, *self.scale)
         if not are_coordinates(points).all():
@@ -280,8 +192,6 @@ class NucleusLists(ListSheet):
         self.source_id += source_id
         self.probability += probability
         self.numbers += numbers
-        self.class_probabilities.add(class_probabilities)
-        self.class_probabilities.settle()
         return True
 
     def settle(self) -> None:
@@ -294,7 +204,6 @@ class NucleusLists(ListSheet):
         self.keep(points, size)
         self.rings.clear()
         self.ring_number.clear()
-        self.class_probabilities.settle()
 
     def check_vertices(self, size: Int64) -> None:
         """Count the vertices of rings. Raises InputFault: too-large."""
@@ -328,7 +237,7 @@ class NucleusLists(ListSheet):
 
     def annotations(self) -> Annotations:
         """Return all nuclei, and ignored annotations. Raises InputFault with all faults of the file."""
-        columns = self.columns(self.class_probabilities.array())
+        columns = self.columns()
         points_xy = np.concatenate(self.points_xy)
         if self.of_points:
             return Annotations((Points(points_xy, **columns),), tuple(self.left_out.findings()))

@@ -76,8 +76,7 @@ def _read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) 
       ``properties.objectType``, or ``properties.type`` (TIAToolbox: a name or a number), is the class if it is the name
       of one. Where classes are unknown, QuPath's own types of objects are none.
     - The probability is the first of probability, score, confidence (TIAToolbox: prob) in ``properties``, or the
-      measurement of this name or of the name "Detection probability". ``class_probabilities`` in ``properties`` is an
-      object with a number for each class; no software is known that writes such numbers, so this is the only place.
+      measurement of this name or of the name "Detection probability".
     - ``source_id`` is the feature's id, or the name in its properties, or its position in the file, from 1; points of
       a MultiPoint have "/1", "/2", … after it. The ids of QuPath 0.2, which are types, do not count.
     - Rings close by themselves; a last vertex that repeats the first is dropped.
@@ -325,7 +324,6 @@ class FeatureReader:
             [class_ids[name] for name in names],
             self.source_ids(features, properties),
             _probabilities_in(properties, keys),
-            [each.get("class_probabilities") for each in properties],
         )
 
     def source_ids(self, features: list[_Feature], properties: list[dict[str, Any]]) -> list[Any]:
@@ -371,15 +369,15 @@ class FeatureReader:
             return
         class_id = self.nuclei.class_of(name)
         source_id = self.source_id(item.get("id"), properties, self.nuclei.number)
-        probabilities = _probability_in(properties), properties.get("class_probabilities")
+        probability = _probability_in(properties)
         if self.of_points:
             several = geometry["type"] != "Point"
             ids = [f"{source_id}/{index}" for index in range(1, len(points) + 1)] if several else [source_id]
-            self.nuclei.add_points(points, class_id, ids, *probabilities)
+            self.nuclei.add_points(points, class_id, ids, probability)
         else:
             for number, parts in enumerate(self.nuclei_of(outlines), start=1):
                 own_id = source_id if parts is outlines else f"{source_id}/{number}"
-                self.nuclei.add_outline(parts, class_id, own_id, *probabilities)
+                self.nuclei.add_outline(parts, class_id, own_id, probability)
 
     def nuclei_of(self, outlines: list[list[Any]]) -> list[list[list[Any]]]:
         """Take the parts of a geometry as one nucleus, or as one nucleus each."""
@@ -520,8 +518,8 @@ def write_geojson(outlines: Outlines, class_names: Sequence[str], colours: Seque
     Coordinates are written as they are: QuPath counts from the corner of the first pixel. Rings are closed, holes
     come after the part around them (the smallest one that contains their first vertex, otherwise the first), and
     rings of one or two vertices repeat the last one, since a ring must have four positions. Nuclei without a
-    vertex are omitted. ``source_id`` becomes the id, the probability the measurement "Probability", the class
-    probabilities a property. The same outlines give the same bytes. Raises ValueError for ids of classes without
+    vertex are omitted. ``source_id`` becomes the id, the probability the measurement "Probability"; class
+    probabilities are omitted. The same outlines give the same bytes. Raises ValueError for ids of classes without
     a name.
     """
     rings = closed_rings(outlines.points_xy, outlines.ring_start)
@@ -540,9 +538,6 @@ def write_geojson(outlines: Outlines, class_names: Sequence[str], colours: Seque
                 properties["classification"]["color"] = list(bytes.fromhex(colour[1:]))
         if probability is not None:
             properties["measurements"] = {"Probability": probability}
-        if outlines.class_probability is not None:
-            row = outlines.class_probability[index].tolist()
-            properties["class_probabilities"] = dict(zip(class_names, row, strict=False))
         several = len(parts) > 1
         geometry = {"type": "MultiPolygon" if several else "Polygon", "coordinates": parts if several else parts[0]}
         identity = str(outlines.source_id[index])

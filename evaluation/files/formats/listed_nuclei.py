@@ -16,8 +16,6 @@
 
 From files of the platform only ``path_points`` or ``point``, ``name`` and ``probability`` are read; ``z`` is optional.
 The schemas come from grand-challenge.org (grandchallenge/components/schemas.py), which allows no further keys.
-``class_probabilities``, an object with a number for each class by its name, is read nevertheless: uploads and other
-kinds of outputs can contain it.
 
 HoVer-Net (``infer/base.py`` in https://github.com/vqdang/hover_net) and CellViT (``inference.py`` in
 https://github.com/TIO-IKIM/CellViT-Inference; ``cell_detection.json`` has no contours) take contours from
@@ -43,13 +41,7 @@ from evaluation.files.decoding.annotations import Annotations
 from evaluation.files.decoding.csv import numbers_of
 from evaluation.files.decoding.json import Records, read_records, resting_collector
 from evaluation.files.decoding.streams import plain_chunks
-from evaluation.files.formats.annotation_lists import (
-    CLASS_PROBABILITIES,
-    NUCLEI_AT_ONCE,
-    NucleusLists,
-    names_and_probabilities,
-    root_words,
-)
+from evaluation.files.formats.annotation_lists import NUCLEI_AT_ONCE, NucleusLists, names_and_probabilities, root_words
 from evaluation.files.formats.format import Example, Format, Request, SizeYx, Word, plain_size
 from evaluation.files.formats.sheet import SKIPPED, UNKNOWN, class_of_text, json_of
 from evaluation.findings import Finding, fault, for_each, quote
@@ -105,8 +97,7 @@ def _read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: 
                 if counts and not nuclei.is_known(name):
                     name = None
                 if (class_id := nuclei.class_of(name)) != SKIPPED:
-                    probabilities = item.get("probability"), item.get(CLASS_PROBABILITIES)
-                    nuclei.add_nucleus(item[key], class_id, nuclei.number, *probabilities)
+                    nuclei.add_nucleus(item[key], class_id, nuclei.number, item.get("probability"))
             nuclei.settle()
         return nuclei.annotations()
 
@@ -138,9 +129,8 @@ def write_polygons_json(
 
     class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get no name
 
-    Nuclei without a vertex are omitted; so are class probabilities, since the platform's schema refuses them. The
-    format cannot contain holes or several parts: raises InputFault ("unsupported-shape") for them, and ValueError for
-    ids of classes without a name.
+    Nuclei without a vertex are omitted, and class probabilities. The format cannot contain holes or several parts:
+    raises InputFault ("unsupported-shape") for them, and ValueError for ids of classes without a name.
     """
     first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1))
 
@@ -189,8 +179,7 @@ def write_points_json(points: Points, class_names: Sequence[str]) -> bytes:
 
     class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get no name
 
-    Class probabilities are omitted, since the platform's schema refuses them. Raises ValueError for ids of classes
-    without a name.
+    Class probabilities are omitted. Raises ValueError for ids of classes without a name.
     """
     nuclei = zip(_in_plane(points.points_xy), names_and_probabilities(points, class_names), strict=True)
     items = [named({"point": position}, *of_nucleus) for position, of_nucleus in nuclei]

@@ -242,20 +242,22 @@ class Sheet:
         numbers: Sequence[int] | Int64,
         names: Sequence[str],
         value: Callable[[int, int], object],
-        wording: str = "",
+        *,
+        of_classes: bool = False,
     ) -> None:
         """Record values outside 0 to 1, and rows without a value.
 
         values, is_missing  float64 and bool (R, K)
         numbers             of the places of the rows, (R,)
         names, value        of the columns, and the text at a row and a column, for messages
-        wording             "of-classes" if there is a column for each class
+        of_classes          whether there is a column for each class
         """
         is_probability = (values >= 0) & (values <= 1)
         for row, column in self.rows_with("invalid-probability", ~(is_probability | is_missing)):
             self.fault("invalid-probability", numbers[row], name=names[column], value=value(row, column))
         for row in self.rows_with("missing-probability", np.any(is_missing, axis=1)):
             lacking = [name for name, is_lacking in zip(names, is_missing[row], strict=True) if is_lacking]
+            wording = "of-classes" if of_classes else ""
             self.fault("missing-probability", numbers[row], wording=wording, names=lacking)
 
     # --- all of it --------------------------------------------------------------------------------------------------

@@ -174,9 +174,9 @@ class NucleusRows(Sheet):
         if faults or not columns:
             return None
         check_size(len(self.table), len(columns), self.request.where)
-        return self.read_probabilities(columns, "of-classes") if len(self.table) else np.empty((0, len(columns)))
+        return self.read_probabilities(columns, of_classes=True) if len(self.table) else np.empty((0, len(columns)))
 
-    def read_probabilities(self, columns: Sequence[int], wording: str = "") -> Float64 | None:
+    def read_probabilities(self, columns: Sequence[int], *, of_classes: bool = False) -> Float64 | None:
         """Read columns of probabilities, float64 (R, K); None if no row has anything in them."""
         numbers = np.empty((len(self.table), len(columns)), np.float64)
         is_missing = np.zeros(numbers.shape, np.bool_)
@@ -192,7 +192,7 @@ class NucleusRows(Sheet):
         def value(row: int, k: int) -> str:
             return self.table.text(row, columns[k])
 
-        self.check_probabilities(numbers, is_missing, self.table.line, names, value, wording)
+        self.check_probabilities(numbers, is_missing, self.table.line, names, value, of_classes=of_classes)
         return numbers
 
     def read_coordinates(
