@@ -456,7 +456,8 @@ def test_one_number_and_a_list_of_it_are_the_same_rules():
 def test_a_number_that_is_no_class_is_told_with_all_that_are(tmp_path):
     """In a finding of a submission, and in the guide of the kit."""
     challenge = write_numbered(with_values("hovernet_mat", BOTH, BOTH), tmp_path / "challenge")
-    guide = (write_kit(challenge, tmp_path / "kit").folder / "GUIDE.md").read_text()
+    write_kit(challenge, tmp_path / "kit")
+    guide = (tmp_path / "kit/GUIDE.md").read_text()
     assert "- Epithelial = 1 or 3\n- Lymphocyte = 4 or 2\n" in guide
     other = Challenge.build(with_values("hovernet_mat", {"Epithelial": 9, "Lymphocyte": 2}, {**ONE, "Epithelial": 9}))
     write_files(tmp_path / "submission", example_files(other, other.submission, CASES[:1]))

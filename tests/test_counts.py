@@ -305,12 +305,12 @@ def test_counts_have_no_matching_rules_and_nuclei_need_one():
 
 def test_the_kit_holds_an_example_that_validates(tmp_path):
     bench = Bench(tmp_path)
-    kit = write_kit(bench.challenge, tmp_path / "kit")
-    text = (kit.folder / "example_submission" / "counts.csv").read_text()
+    write_kit(bench.challenge, kit := tmp_path / "kit")
+    text = (kit / "example_submission" / "counts.csv").read_text()
     assert text.splitlines()[:2] == ["case,epithelial,plasma,other", "image_0,1,1,1"]
-    _, findings = check_submission(kit.folder, kit.folder / "example_submission.zip", workers=1)
+    _, findings = check_submission(kit, kit / "example_submission.zip", workers=1)
     assert findings == ()
-    guide = (kit.folder / "GUIDE.md").read_text()
+    guide = (kit / "GUIDE.md").read_text()
     assert "a column for each class" in guide and "Their positions do not matter" in guide
 
 

@@ -56,12 +56,12 @@ def test_submissions_in_json_and_xml_may_be_packed(kind, tmp_path):
 @pytest.mark.parametrize("kind", SIDES)
 def test_the_kit_of_a_format_holds_an_example_that_validates(kind, tmp_path):
     challenge, _ = write_challenge(kind, tmp_path)
-    kit = write_kit(challenge, tmp_path / "kit")
+    write_kit(challenge, kit := tmp_path / "kit")
     examples = ("example_submission", "example_submission.zip")
     for example in examples if kind == next(iter(SIDES)) else examples[:1]:
-        _, findings = check_submission(kit.folder, kit.folder / example, workers=1)
+        _, findings = check_submission(kit, kit / example, workers=1)
         assert findings == ()
-    guide = (kit.folder / "GUIDE.md").read_text()
+    guide = (kit / "GUIDE.md").read_text()
     assert "Epithelial" in guide and "evaluation validate" in guide
 
 
@@ -70,28 +70,28 @@ def test_a_kit_of_hidden_cases_names_none_of_them(tmp_path):
     rules = challenge / "challenge.toml"
     rules.write_text(rules.read_text().replace('"px", missing', '"px", case_names = "hidden", missing'))
     assert Challenge.load(challenge).submission.case_names == "hidden"
-    kit = write_kit(challenge, tmp_path / "kit")
-    for path in kit.folder.rglob("*"):
+    write_kit(challenge, kit := tmp_path / "kit")
+    for path in kit.rglob("*"):
         assert not any(case.name in path.name for case in CASES)
         is_packed = path.suffix in (".zip", ".whl")
         assert path.is_dir() or is_packed or not any(f"{case.name}," in path.read_text() for case in CASES)
-    example = str(kit.folder / "example_submission")
-    assert run(["validate", "--challenge", str(kit.folder), "--submission", example]) == 0
+    example = str(kit / "example_submission")
+    assert run(["validate", "--challenge", str(kit), "--submission", example]) == 0
 
 
 def test_validate_says_the_same_with_the_kit_as_with_the_reference(tmp_path, capsys):
     challenge, submission = write_challenge("geojson outlines", tmp_path)
-    kit = write_kit(challenge, tmp_path / "kit")
+    write_kit(challenge, kit := tmp_path / "kit")
     (submission / "c1.geojson").write_text("{")
     (submission / "c3.geojson").rename(submission / "c03.geojson")
     lines = []
-    for folder, command in ((challenge, "score"), (challenge, "validate"), (kit.folder, "validate")):
+    for folder, command in ((challenge, "score"), (challenge, "validate"), (kit, "validate")):
         output = ["--output", str(tmp_path / "out")] if command == "score" else []
         assert run([command, "--challenge", str(folder), "--submission", str(submission), *output]) == 1
         lines.append(capsys.readouterr().err)
     assert lines[0] == lines[1] == lines[2]
     assert "Did you mean" in lines[0]
-    document = ["validate", "--json", "--challenge", str(kit.folder), "--submission", str(submission)]
+    document = ["validate", "--json", "--challenge", str(kit), "--submission", str(submission)]
     assert run(document) == 1
     assert not json.loads(capsys.readouterr().out)["valid"]
 

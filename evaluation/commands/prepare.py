@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from evaluation.challenge.documents import RECOMMENDED
 from evaluation.commands import options, screen
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command()
@@ -104,8 +100,7 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
 @click.command()
 @options.RulesFolder
 @options.output_option("New folder for the files of participants.", required=True)
-@click.option("--source", default="", help="Package for pipx to install. [default: a wheel of this program in the kit]")
-def kit(challenge: Path, output: Path, source: str) -> None:
+def kit(challenge: Path, output: Path) -> None:
     """Write the files for participants: rules, cases, an example submission that validates, the program, and a guide.
 
     In an algorithm phase also an example algorithm. PROPOSAL.md has paragraphs for the proposal of the challenge.
@@ -113,8 +108,8 @@ def kit(challenge: Path, output: Path, source: str) -> None:
     from evaluation.platform.kit import write_kit
 
     with options.writing_to(output):
-        written = write_kit(challenge, output, source=source)
-    screen.show_written(output, *written.files)
+        written = write_kit(challenge, output)
+    screen.show_written(output, *written)
 
 
 # --- phase ------------------------------------------------------------------------------------------------------------

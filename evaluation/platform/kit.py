@@ -7,7 +7,6 @@ import json
 import shutil
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, FormatRules
@@ -36,21 +35,12 @@ ALGORITHM_FOLDER = "example_algorithm"
 PROPOSAL_FILE = "PROPOSAL.md"
 
 
-@dataclass(frozen=True, slots=True)
-class _Kit:
-    """A kit on disk: its files, in the order in which a newcomer would open them."""
-
-    folder: Path
-    files: tuple[str, ...]
-
-
-def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> _Kit:
-    """Write the files for participants, and PROPOSAL.md for the organiser. The reference is not opened.
+def write_kit(challenge_folder: Path, output: Path) -> tuple[str, ...]:
+    """Write the files for participants, and PROPOSAL.md for the organiser; return their names. The reference is not
+    opened.
 
     The rules, the cases, an example submission, its schema, the program as a wheel, in an algorithm phase an example
     algorithm, and a guide.
-
-    source package for pipx instead of the wheel, such as an address
 
     If case names are hidden, cases.csv lists placeholders: the rules can still be checked. Raises
     ChallengeBroken, and WrongUsage if the folder has files already.
@@ -72,20 +62,18 @@ def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> _Kit
     for name, content in files.items():
         write_atomically(output / EXAMPLE_FOLDER / name, content)
     write_atomically(output / f"{EXAMPLE_FOLDER}.zip", packed(files))
-    more = []
-    if not source:
-        write_atomically(output / WHEEL_FILE, packed(wheel_files()))
-        more.append(WHEEL_FILE)
+    write_atomically(output / WHEEL_FILE, packed(wheel_files()))
+    more = [WHEEL_FILE]
     if (schema := schema_of_submission(challenge)) is not None:
         write_atomically(output / SCHEMA_FILE, json.dumps(json_schema(schema), indent=1) + "\n")
         more.append(SCHEMA_FILE)
     for name, text in example_algorithm(challenge).items():
         write_atomically(output / ALGORITHM_FOLDER / name, text)
         more = [*more, f"{ALGORITHM_FOLDER}/"] if f"{ALGORITHM_FOLDER}/" not in more else more
-    write_atomically(output / GUIDE_FILE, _guide(shown, sorted(files), source, tuple(more)))
+    write_atomically(output / GUIDE_FILE, _guide(shown, sorted(files), tuple(more)))
     write_atomically(output / PROPOSAL_FILE, proposal_text(challenge))
-    names = (GUIDE_FILE, CHALLENGE_FILE, CASES_FILE, f"{EXAMPLE_FOLDER}/", f"{EXAMPLE_FOLDER}.zip", *more)
-    return _Kit(output, (*names, PROPOSAL_FILE))
+    own = (GUIDE_FILE, CHALLENGE_FILE, CASES_FILE, f"{EXAMPLE_FOLDER}/", f"{EXAMPLE_FOLDER}.zip")
+    return (*own, *more, PROPOSAL_FILE)
 
 
 def packed(files: dict[str, bytes]) -> bytes:
@@ -100,7 +88,7 @@ def packed(files: dict[str, bytes]) -> bytes:
 # --- the guide --------------------------------------------------------------------------------------------------------
 
 
-def _guide(challenge: Challenge, files: Sequence[str], source: str, more: Sequence[str]) -> str:
+def _guide(challenge: Challenge, files: Sequence[str], more: Sequence[str]) -> str:
     """One page in Markdown: what to submit, how to check it, and how it will be scored.
 
     more  further files of the kit
@@ -122,8 +110,7 @@ def _guide(challenge: Challenge, files: Sequence[str], source: str, more: Sequen
         "## Check it before you submit\n\n"
         "```\nevaluation validate --challenge . --submission your_folder_or.zip\n```\n\n"
         f"`evaluation` is the program that scores, version {__version__}, for Python 3.11 to 3.14 on Linux, macOS and "
-        "Windows: "
-        f"`pipx install {source or f'./{WHEEL_FILE}'}`.\n\n"
+        f"Windows: `pipx install ./{WHEEL_FILE}`.\n\n"
         f"The files in `{EXAMPLE_FOLDER}/` are valid.{schema} `validate` reports all errors in "
         "one run, in the words of the platform. `evaluation explain CODE` describes the code in square brackets.",
         _how_it_is_scored(challenge),
