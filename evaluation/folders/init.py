@@ -33,7 +33,7 @@ from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFa
 from evaluation.folders import made_challenge as challenges
 from evaluation.folders.from_jobs import ending_of_files, find_jobs_file, find_phase
 from evaluation.folders.look import look
-from evaluation.folders.made_challenge import ClassNames, ClassPlan, holds_points, table_text, toml_value
+from evaluation.folders.made_challenge import ClassNames, ClassPlan, holds_points, table_text
 from evaluation.folders.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of, size_beside
 from evaluation.scoring.rasterise import rasterise_reference, reference_findings
 from nuclei_metrics.model.annotations import STRATUM_MEAN
@@ -117,7 +117,12 @@ def initialise_challenge(
     write_atomically(folder / CASES_FILE, _cases_csv(cases, columns))
     has_pixels = challenge.reference.overlap is not None
     if preset == RECOMMENDED and has_pixels and cases:
-        lines += _suit_to_sizes(folder, challenge, cases)
+        radius, told = _radius_for_sizes(folder, challenge, cases)
+        lines += told
+        if radius is not None:
+            first, near = (rule.model_dump(exclude_none=True) for rule in challenge.matching.rules)
+            document["matching"] = {"rules": [first, {**near, "radius_px": float(radius)}]}
+            write_atomically(folder / CHALLENGE_FILE, challenges.challenge_text(heading, document))
     lines.append(f"Written: {folder / CHALLENGE_FILE} and {folder / CASES_FILE} ({counted(len(cases), 'case')}).")
     if reaching:
         names = ", ".join(map(quote, reaching[:3]))
@@ -178,43 +183,28 @@ def _without_ending(case: _ListedCase, ending: str) -> _ListedCase:
     return replace(case, name=name, group=name if case.group == case.name else case.group)
 
 
-def _suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[_ListedCase]) -> list[str]:
-    """Write the radius that ``sensitivity`` advises for nuclei of this size into challenge.toml; return a report, or
-    the reason."""
+def _radius_for_sizes(
+    folder: Path, challenge: Challenge, cases: Sequence[_ListedCase]
+) -> tuple[float | None, list[str]]:
+    """Return the radius that ``sensitivity`` advises for nuclei of this size, px, and a report in lines."""
     pixels = [math.prod(case.size_yx) if case.size_yx else 0 for case in cases]
-    why = ""
-    if not all(pixels):
-        why = "some image sizes are unknown"
-    elif _needed_columns(challenge, cases):
-        why = f"{CASES_FILE} is to be filled in first"
-    elif sum(pixels) > PIXELS_LOOKED_AT or len(pixels) > IMAGES_LOOKED_AT:
-        why = f"'init' looks at up to {IMAGES_LOOKED_AT} images of {PIXELS_LOOKED_AT:,} px in all"
-    if why:
-        return [f"Run 'evaluation sensitivity' to check that the matching rules suit your nuclei ({why})."]
+    is_known = all(pixels) and not _needed_columns(challenge, cases)
+    if not is_known or sum(pixels) > PIXELS_LOOKED_AT or len(pixels) > IMAGES_LOOKED_AT:
+        return None, ["Run 'evaluation sensitivity' to check that the matching rules suit your nuclei."]
     try:
         radius = study_sensitivity(folder)["advised_radius_px"]
         _, prepared = rasterise_reference(folder)
     except (EvaluationError, InputFault) as error:
         said = "The matching rules were not checked against the nuclei: the reference cannot be scored as it is."
-        return [said, *render_findings(error.findings)]
+        return None, [said, *render_findings(error.findings)]
     told = render_findings(reference_findings(prepared))
-    first, *others = challenge.matching.rules
-    near = next((rule for rule in others if rule.rule == "centroid_closest_first"), None)
-    if radius is None or near is None:
-        return told
-    rules = [first, near.model_copy(update={"radius_px": float(radius)})]
-    text = read_challenge_text(folder / CHALLENGE_FILE)
-    tables = [
-        "\n".join(["", "[[matching.rules]]", *(f"{key} = {toml_value(value)}" for key, value in table.items()), ""])
-        for table in (rule.model_dump(exclude_none=True) for rule in rules)
-    ]
-    heading = "\n# The second radius suits the sizes of your nuclei: 'evaluation sensitivity'."
-    write_atomically(folder / CHALLENGE_FILE, text + heading + "".join(tables))
-    return [
+    if radius is None or len(challenge.matching.rules) < 2:  # those of points have a radius alone
+        return None, told
+    first = (
         f"The second matching rule has a radius of {radius} px, as 'evaluation sensitivity' advises for nuclei of this "
-        f"size. {first.short} stays the first: it gives no nucleus two partners.",
-        *told,
-    ]
+        f"size. {challenge.matching.rules[0].short} stays the first: it gives no nucleus two partners."
+    )
+    return radius, [first, *told]
 
 
 def refresh_cases(folder: Path) -> list[str]:
