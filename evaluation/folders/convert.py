@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -38,7 +38,6 @@ from evaluation.folders.look import UNKNOWN_YX, look_at_file, whole_values
 from evaluation.folders.pieces import PLANE
 from evaluation.folders.source import convert_call
 from evaluation.scoring import read as reading
-from evaluation.scoring.read import Side
 from evaluation.scoring.receive import CaseContent, receive_submission
 from nuclei_metrics import model
 from nuclei_metrics.instances.outlines import trace_outlines
@@ -288,29 +287,26 @@ def _readers_of_cases(
     challenge: Challenge, folder: Path, source: Path | None
 ) -> tuple[list[CaseReader], list[Finding], set[Path]]:
     """List every case that has files with a function that reads it; also warnings, and the paths of the files."""
+    contents: Mapping[str, CaseContent]
+    if source is None:
+        side, shared = reading.reference_side(challenge, folder), reading.read_shared_reference(challenge, folder)
+        files = {case.name: reading.reference_files(challenge, folder, case) for case in challenge.cases if not shared}
+        contents, findings = (shared.cases, shared.warnings) if shared else (files, [])
+        of_all = reading.shared_reference_files(challenge, folder) if shared else chain.from_iterable(files.values())
+        names = [name for file in of_all for name in file.names]
+    else:
+        received = receive_submission(challenge, source, folder)
+        if received.has_errors:
+            raise ConversionRefused(*received.findings)
+        side, contents = reading.submission_side(challenge, received.files), received.contents
+        names, findings = [*received.files.names], [*received.findings]
 
-    def reader(side: Side, case: Case, content: CaseContent) -> CaseReader:
+    def reader(case: Case, content: CaseContent) -> CaseReader:
         return case, lambda: content if isinstance(content, Annotations) else reading.read_case(side, case, content)
 
-    if source is None:
-        shared = reading.read_shared_reference(challenge, folder)
-        side = reading.reference_side(challenge, folder)
-        if shared:
-            names = [file.name for file in reading.shared_reference_files(challenge, folder)]
-            readers = [reader(side, case, shared.cases[case.name]) for case in challenge.cases]
-            return readers, shared.warnings, {(folder / name).resolve() for name in names}
-        files = {case: reading.reference_files(challenge, folder, case) for case in challenge.cases}
-        names = [name for case_files in files.values() for file in case_files for name in file.names]
-        readers = [reader(side, case, case_files) for case, case_files in files.items()]
-        return readers, [], {(folder / name).resolve() for name in names}
-    received = receive_submission(challenge, source, folder)
-    if received.has_errors:
-        raise ConversionRefused(*received.findings)
-    side = reading.submission_side(challenge, received.files)
-    contents = received.contents
-    readers = [reader(side, case, contents[case.name]) for case in challenge.cases if case.name in contents]
-    paths = {source.resolve(), *((source / name).resolve() for name in received.files.names)}
-    return readers, list(received.findings), paths
+    readers = [reader(case, contents[case.name]) for case in challenge.cases if case.name in contents]
+    root = source or folder
+    return readers, findings, {root.resolve(), *((root / name).resolve() for name in names)}
 
 
 # --- one file ---------------------------------------------------------------------------------------------------------
