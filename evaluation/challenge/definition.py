@@ -23,9 +23,6 @@ from evaluation.challenge.documents import (
     resolve_preset,
 )
 from evaluation.challenge.formats import (
-    CONVERT_FIRST,
-    IMPORTED_FORMATS,
-    ONLY_IMPORTED,
     FormatRules,
     RuleFault,
     Rules,
@@ -376,14 +373,8 @@ def _findings_of(problem: Any) -> list[Finding]:
         case "union_tag_not_found":
             return [fault("missing-rule", f"{where}.{key}")]
         case "union_tag_invalid":
-            tag = problem["ctx"]["tag"]
-            if key == "format" and tag in IMPORTED_FORMATS:
-                got, formats = f"{quote(tag)}, {ONLY_IMPORTED}", f"one of the formats {listed(list(kinds), 30)}"
-                return [fault("invalid-rule", f"{where}.{key}", got=got, expected=formats, fix=CONVERT_FIRST)]
-            what = "formats" if key == "format" else "matching rules"
-            return [
-                fault("invalid-rule", f"{where}.{key}", wording="unknown-table", name=tag, known=list(kinds), what=what)
-            ]
+            tag, known, what = problem["ctx"]["tag"], list(kinds), "matching rules"
+            return [fault("invalid-rule", f"{where}.{key}", wording="unknown-table", name=tag, known=known, what=what)]
         case "model_type" | "model_attributes_type":
             return [fault("invalid-rule", where, got=quote(problem.get("input")), expected="a table")]
     return [replace(finding, where=f"{CHALLENGE_FILE}: {finding.where}") for finding in faults_of(problem, location)]

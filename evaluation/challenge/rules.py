@@ -8,12 +8,15 @@ from operator import or_
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, create_model, model_validator
-from pydantic_core import CoreSchema, PydanticKnownError
+from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_plain_validator_function
 
 from evaluation.challenge.documents import MOST_PIXELS
 from evaluation.challenge.formats import (
+    CONVERT_FIRST,
     FORMATS,
+    IMPORTED_FORMATS,
+    ONLY_IMPORTED,
     SIX_DECIMALS,
     FormatRules,
     RuleFault,
@@ -26,7 +29,7 @@ from evaluation.challenge.formats import (
     usual_suffix,
 )
 from evaluation.challenge.matching_rules import AnyMatchingRule
-from evaluation.findings import fault, listed
+from evaluation.findings import fault, listed, quote
 from nuclei_metrics.metrics import FAMILIES
 from nuclei_metrics.model import (
     WITH_FRACTION,
@@ -182,18 +185,20 @@ class _InEveryFormat:
         return {name: self.model(name) for name in FORMATS}
 
     def validate(self, value: Any) -> Any:
-        """The rules, with the errors that pydantic's union would raise."""
+        """The rules in the format that they name."""
         if isinstance(value, self.side):
             return value
         if not isinstance(value, Mapping):
-            raise PydanticKnownError("model_attributes_type")
-        name = value.get("format")
-        if name is None:
-            raise PydanticKnownError("union_tag_not_found", {"discriminator": "'format'"})
+            raise invalid("", quote(value), "a table")
+        if (name := value.get("format")) is None:
+            raise RuleFault(fault("missing-rule", "format"))
+        if name in IMPORTED_FORMATS:
+            got, expected = f"{quote(name)}, {ONLY_IMPORTED}", f"one of the formats {listed(FORMATS, 30)}"
+            raise RuleFault(fault("invalid-rule", "format", got=got, expected=expected, fix=CONVERT_FIRST))
         if not isinstance(name, str) or name not in FORMATS:
-            tags = ", ".join(map(repr, FORMATS))
-            raise PydanticKnownError(
-                "union_tag_invalid", {"discriminator": "'format'", "tag": str(name), "expected_tags": tags}
+            known = list(FORMATS)
+            raise RuleFault(
+                fault("invalid-rule", "format", wording="unknown-table", name=str(name), known=known, what="formats")
             )
         try:
             return self.model(name).model_validate(value)
