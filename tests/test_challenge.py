@@ -81,6 +81,13 @@ NEEDED = (
      "[contradictory-rules] submission.files: no {class} and no class_map although there are several classes; expected "
      "a key that defines the class of a nucleus.",
      " Write {class} in 'files', or add class_map or class_table. 'init' needs a sample with classes."),
+    ({"submission": {"files": "{image}.tif"}},
+     "[invalid-rule] submission.files: '{image}.tif'; ", "a pattern with no fields but {case}, {class}, {group}."),
+    ({"submission": {"files": "{group}/{class}.mat"}}, "[invalid-rule] submission.files: '{group}/{class}.mat'; ",
+     "expected a pattern with {case} and no fields but {case}, {class}, {group}."),
+    ({"ranking": {"significance_level": "0.05"}},
+     "[invalid-rule] ranking.significance_level: the text '0.05'; ", "expected a valid number."),
+    ({"ranking": {"significance_level": 5}}, "[invalid-rule] ranking.significance_level: 5; ", "expected less than 1."),
     ({"submission": {"files": "../{case}/{class}"}},
      "[invalid-rule] submission.files: '../{case}/{class}'; expected a relative path with '/' between its parts, "
      "without '..'.", ""),
@@ -171,7 +178,11 @@ def test_the_hash_knows_every_rule_and_every_case_but_not_their_order_nor_the_ra
 
 
 @pytest.mark.parametrize("text, line", [
-    ("case,height\na,1\n", "[invalid-cases] cases.csv, line 1: no column 'width'"),
+    ("case,height\na,1\n", "[invalid-cases] cases.csv, line 1: no column 'width'; expected the columns "
+     "'case', 'height' and 'width'."),
+    ("name,group\na,1\n", "[invalid-cases] cases.csv, line 1: no column 'case', 'height' or 'width'; expected"),
+    ("case;height;width\na;5;5\n", "[invalid-csv] cases.csv, line 1: columns separated by semicolons; expected"),
+    ("case\theight\twidth\na\t5\t5\n", "[invalid-csv] cases.csv, line 1: columns separated by tabs"),
     ("case,height,widht\na,1,1\n", "[invalid-cases] cases.csv, line 1: no column 'width'"),
     ("case,height,width\n", "[invalid-cases] cases.csv: no rows"),
     ("case,height,width\na,0,5\n", "[invalid-cases] cases.csv, line 2: height '0'"),
@@ -427,8 +438,8 @@ def test_pixels_of_merged_types_vote_together(tmp_path):
 
 
 @pytest.mark.parametrize("value, line", [
-    ([1, 2], "[contradictory-rules] reference.class_values: the same value twice; expected every value once."),
-    ([1, 1], "[contradictory-rules] reference.class_values: the same value twice; expected every value once."),
+    ([1, 2], "[contradictory-rules] reference.class_values: '2' more than once; expected every value once."),
+    ([1, 1], "[contradictory-rules] reference.class_values: '1' more than once; expected every value once."),
     ([1, 0], "[contradictory-rules] reference.class_values: the value 0, which is the background; expected values from "
      "1."),
     *((value, f"[invalid-rule] reference.class_values.Epithelial: '{value}'; expected a whole number from 0 to 32,767, "

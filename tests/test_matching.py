@@ -622,10 +622,10 @@ def test_a_radius_in_um_is_one_in_px_times_the_spacing_that_every_case_needs(rul
     ("confidence_first", {"radius_px": 3.0, "threshold": 0.5},
      "[contradictory-rules] threshold: given together with radius_px; expected one of radius_px, radius_um and "
      "threshold."),
-    ("confidence_first", {"threshold": 0.0}, "[invalid-rule] threshold: '0.0'; expected greater than 0."),
+    ("confidence_first", {"threshold": 0.0}, "[invalid-rule] threshold: 0.0; expected greater than 0."),
     ("confidence_first", {"threshold": 0.1234567},
      "[invalid-rule] threshold: 0.1234567; expected a number of at most six decimals, to compare exactly."),
-    ("iou_assignment", {"threshold": 1.0}, "[invalid-rule] threshold: '1.0'; expected less than 1."),
+    ("iou_assignment", {"threshold": 1.0}, "[invalid-rule] threshold: 1.0; expected less than 1."),
     ("hausdorff_closest_first", {"radius_px": 3.0, "radius_um": 1.0},
      "[contradictory-rules] radius_px: given together with radius_um; expected one of radius_px and radius_um."),
     ("centroid_assignment", {"radius_px": 3.0, "cutoff": "never"},

@@ -75,7 +75,7 @@ def refusal(**metrics: Any) -> str:
     (("detection.per_class.stroma.f1",), "'detection', or a metric of it in this challenge"),
     (("detection.",), "'detection.'; expected"),
     (("detection", "detection.f1"), "'detection.f1' beside 'detection'; expected the family, or metrics of it"),
-    (("detection.f1", "detection.f1"), "the same value twice"),
+    (("detection.f1", "detection.f1"), "'detection.f1' more than once"),
 ])  # fmt: skip
 def test_what_is_no_metric_of_the_challenge_is_refused(families: tuple[str, ...], message: str) -> None:
     assert message in refusal(families=families)

@@ -315,6 +315,25 @@ def test_a_value_beyond_the_worst_of_its_metric_is_an_error() -> None:
     assert "'-0.1'; expected at least 0, the worst value of 'f1'" in str(error.value)
 
 
+def test_teams_that_tie_to_six_decimals_are_equal_in_tests_too(tmp_path: Path) -> None:
+    """Otherwise a constant difference of 1e-9 is significant although the teams share their rank."""
+    lines = ["team,case,metric,value", *(f"{t},c{case},m,{0.5 + (t == 'b') * 1e-9}" for t in "ab" for case in range(8))]
+    path = tmp_path / "close.csv"
+    path.write_text("\n".join(lines))
+    ranked = rank_given(None, results=None, scores=path, columns=["m:descending"], settings=[], unit="case")
+    board = leaderboard_document(ranked)
+    (pair,) = board["columns"][0]["differences"]
+    assert [team["position"] for team in board["teams"]] == [1, 1]
+    assert (pair["mean"], pair["p_value"], pair["verdict"]) == (0, 1, "equivalent")
+
+
+def test_a_board_of_one_team_names_no_test(tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("\n".join(["team,case,metric,value", *(f"a,c{case},m,0.{case}" for case in range(8))]))
+    ranked = rank_given(None, results=None, scores=path, columns=["m:descending"], settings=[], unit="case")
+    assert leaderboard_document(ranked)["ranking"]["in_words"].endswith("is last there.")
+
+
 def test_a_team_that_is_not_ranked_changes_no_digit_of_the_others(tmp_path: Path) -> None:
     """Sums depend on how numbers lie in memory: of many teams some difference would have another last digit."""
     random, boards = np.random.default_rng(1), []

@@ -367,7 +367,7 @@ def build_board(
         software={**software(), "scored_with": tuple(versions)},
         ranking={
             **rules.model_dump(mode="json", exclude={"columns"}),
-            "in_words": ranking_rules.method_in_words(rules, len(table.units), unit_name),
+            "in_words": ranking_rules.method_in_words(rules, len(table.units), unit_name, teams=len(teams)),
         },
         units=document.UnitCount(len(table.units), unit_name),
         unit_names=table.units if by_unit else (),

@@ -99,7 +99,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
     return settings_by_key
 
 
-def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
+def method_in_words(rules: RankingRules, units: int, unit_name: str, *, teams: int = 2) -> str:
     """Describe the ranking method in a few sentences; every rule of [ranking] that has an effect is in them."""
     columns = "the column" if len(rules.columns) == 1 else f"each of {len(rules.columns)} columns"
     each = unit_name.removesuffix("s")
@@ -126,7 +126,7 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
     }[rules.missing]
     floors = " and ".join(f"{floor.path} of at least {floor.at_least:g}" for floor in rules.require)
     floor = f"Teams without {floors} rank after all other teams." if floors else ""
-    tested = _test_in_words(rules, units, unit_name)
+    tested = _test_in_words(rules, units, unit_name) if teams > 1 else ""
     named = ", ".join(quote(name, 40) for name in rules.unranked)
     shown = f"Shown and not ranked: {named}." if named else ""
     shared = "Teams without a significant difference share a rank in a column." if rules.ex_aequo else ""

@@ -192,7 +192,7 @@ def table_of_rows(
         weights=np.array([column.weight for column in columns], np.float64),
         overall=np.stack([np.round(overall[kind][:, k], 6) + 0.0 for k, kind in enumerate(means)], axis=1),
         units=scores.groups if unit == "group" else scores.cases,
-        by_unit=by_group if unit == "group" else values,
+        by_unit=np.round(by_group if unit == "group" else values, 6),
         samples=None if draw is None else _in_samples(values, scores, unit, means, *draw),
         seed=1 if draw is None else draw[1],
         gaps=_gaps_of(settled, *(groups if unit == "group" else (np.arange(len(scores.cases)), len(scores.cases)))),

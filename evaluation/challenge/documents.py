@@ -190,9 +190,11 @@ def read_cases(text: str) -> tuple[Case, ...]:
     def fault_at(where: str, got: str, expected: str, fix: str = "") -> None:
         faults.append(fault("invalid-cases", f"{CASES_FILE}{where}", got=got, expected=expected, fix=fix))
 
-    for column in REQUIRED:
-        if column not in header:
-            fault_at(", line 1", f"no column {quote(column)}", f"the columns {listed(COLUMNS, last='and')}")
+    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+        if len(header) == 1 and mark in header[0]:
+            raise ChallengeBroken(fault("invalid-csv", f"{CASES_FILE}, line 1", wording="other-separator", name=name))
+    if lacking := [column for column in REQUIRED if column not in header]:
+        fault_at(", line 1", f"no column {listed(lacking)}", f"the columns {listed(REQUIRED, last='and')}")
     for column in header:
         if column not in COLUMNS:
             suggestion = did_you_mean(column, COLUMNS)

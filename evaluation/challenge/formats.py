@@ -7,6 +7,7 @@ The reader, the words and the example of a format are in the file of its family 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
@@ -15,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
-from evaluation.findings import Finding, fault, quote
+from evaluation.findings import Finding, fault, listed, quote
 from nuclei_metrics.model import Case, OriginRule, VanishedRule, VerticesRule
 
 
@@ -48,14 +49,16 @@ def faults_of(error: Any, location: Iterable[object]) -> list[Finding]:
     if error["type"] == "missing":
         return [fault("missing-rule", dotted(*location))]
     expected = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    allowed = expected[0].lower() + expected[1:]
-    return [fault("invalid-rule", dotted(*location), got=quote(error.get("input")), expected=allowed)]
+    allowed, value = expected[0].lower() + expected[1:], error.get("input")
+    got = f"{value}" if type(value) in (int, float) else quote(value)
+    got = f"the text {got}" if isinstance(value, str) and error["type"].endswith("_type") else got
+    return [fault("invalid-rule", dotted(*location), got=got, expected=allowed)]
 
 
 def check_distinct(key: str, values: Sequence[object]) -> None:
     """Refuse the content of a list twice, or for two things."""
-    if len(set(values)) < len(values):
-        raise contradiction(key, "the same value twice", "every value once")
+    if twice := [value for value, number in Counter(values).items() if number > 1]:
+        raise contradiction(key, f"{listed(twice, 3, last='and')} more than once", "every value once")
 
 
 def _check_decimals(value: float) -> float:
@@ -195,8 +198,8 @@ class FormatRules(Rules):
     @model_validator(mode="after")
     def check_files(self) -> Self:
         """Refuse patterns that do not fit the format."""
-        allowed = {"class"} if self.is_shared else {"case", "group", "class"}
-        check_pattern(self.files, "files", required=set(), allowed=allowed)
+        required = {"case"} if "{group}" in self.files else set[str]()
+        check_pattern(self.files, "files", required=required, allowed={"case", "group", "class"})
         if isinstance(self.case_key, str):
             check_pattern(self.case_key, "case_key", required={"case"}, allowed={"case", "group"})
         else:
