@@ -620,7 +620,7 @@ def test_results_do_not_depend_on_which_process_scored_which_cases(tmp_path: Pat
     parts = [
         street.score_cases(cases.challenge, folder, received.files, [case])[0].scored for case in reversed(cases.inputs)
     ]
-    scored = ScoredCases.joined([*pickle.loads(pickle.dumps(parts[:-2])), *parts[-2:]])
+    scored = ScoredCases.joined(cases.challenge, [*pickle.loads(pickle.dumps(parts[:-2])), *parts[-2:]])
     found = summarise(cases.challenge, scored, whole.findings)
     assert found.texts() == whole.texts()
     assert [case.case for case in found.cases] == [case.case for case in whole.cases]

@@ -22,6 +22,7 @@ from evaluation.files.results.documents import (
     Ranks,
     as_json,
     case_entries,
+    case_head,
     details_document,
     expanded_details,
     metrics_document,
@@ -77,28 +78,25 @@ class ScoredCases:
         self.results = tuple(sorted(results, key=lambda result: _place_of(result.case)))
 
     @classmethod
-    def joined(cls, parts: Sequence[ScoredCases]) -> ScoredCases:
+    def joined(cls, challenge: Challenge, parts: Sequence[ScoredCases]) -> ScoredCases:
         """Join the cases of a challenge; the cases of this process are processed together."""
         here = [part for part in parts if "results" in vars(part)]
         if here:
             results = chain.from_iterable(part.results for part in here)
-            parts = [cls(here[0].challenge, results), *(part for part in parts if part not in here)]
-        if len(parts) == 1:
+            parts = [cls(challenge, results), *(part for part in parts if part not in here)]
+        if len(parts) == 1 and here:
             return parts[0]
         cases = [case for part in parts for case in part.cases]
         order = sorted(range(len(cases)), key=lambda index: _place_of(cases[index]))
         rows, joined = np.array(order), cls.__new__(cls)
         objects = list(chain.from_iterable(part.objects[1:] for part in parts))
-        entries = list(chain.from_iterable(part.entries for part in parts))
-        tables, scores = [part.tables for part in parts], [part.scores for part in parts]
+        heads = list(chain.from_iterable(part.heads for part in parts))
+        tables = [part.tables for part in parts]
         vars(joined).update(
+            challenge=challenge,
             cases=[cases[index] for index in order],
             tables={rule: join_tables([of_part[rule] for of_part in tables], rows) for rule in tables[0]},
-            scores={
-                rule: {path: join_scores([of_part[rule][path] for of_part in scores], rows) for path in by_metric}
-                for rule, by_metric in scores[0].items()
-            },
-            entries=[entries[index] for index in order],
+            heads=[heads[index] for index in order],
             objects=[parts[0].objects[0], *(objects[index] for index in order)],
             packed=list(chain.from_iterable(part.packed for part in parts)),
         )
@@ -137,9 +135,14 @@ class ScoredCases:
         }
 
     @cached_property
+    def heads(self) -> list[dict[str, Any]]:
+        """What details.json has of each case beside its scores."""
+        return [case_head(result) for result in self.results]
+
+    @cached_property
     def entries(self) -> list[bytes]:
         """What details.json has of each case."""
-        return case_entries(self.challenge, self.results, {rule: self.unit_scores(rule) for rule in self.tables})
+        return case_entries(self.challenge, self.heads, {rule: self.unit_scores(rule) for rule in self.tables})
 
     @cached_property
     def objects(self) -> list[str]:
@@ -151,7 +154,7 @@ class ScoredCases:
         return UnitScores(tuple(case.name for case in self.cases), self.units[rule], scores)
 
     def __getstate__(self) -> dict[str, Any]:
-        made = {name: getattr(self, name) for name in ("cases", "tables", "scores", "entries", "objects")}
+        made = {name: getattr(self, name) for name in ("cases", "tables", "heads", "objects")}
         return {**made, "packed": self.packed}
 
 

@@ -115,7 +115,7 @@ def count_submission(
     outcomes = run(replace(work, budget=BUDGET, spent=partial(_spent, seconds=seconds)))
     outcomes = _until_too_slow(outcomes, len(cases.inputs), seconds)
     raise_faults(challenge, received, outcomes)
-    scored = ScoredCases.joined([outcome.scored for outcome in outcomes if outcome.scored is not None])
+    scored = ScoredCases.joined(cases.challenge, [outcome.scored for outcome in outcomes if outcome.scored is not None])
     warnings = [finding for outcome in outcomes for finding in outcome.warnings]
     seen = _seen_in(outcomes)
     of_reference = _of_reference(only_nuclei([outcome.reference_share for outcome in outcomes], "reference"))

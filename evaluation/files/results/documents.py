@@ -306,25 +306,29 @@ def _columns_of(record: RasterisationReport) -> dict[str, Any]:
 COVERAGES = tuple(round(0.05 * step, 2) for step in range(1, 21))
 
 
-def case_entries(challenge: Challenge, cases: Sequence[CaseResult], units: Mapping[str, UnitScores]) -> list[bytes]:
+def case_head(result: CaseResult) -> dict[str, Any]:
+    """Return what the entry of a case in details.json has beside its scores."""
+    return {
+        "group": result.case.group,
+        "submitted": not result.missing,
+        "ignored_predictions": result.ignored_predictions,
+        "rasterisation": None if result.rasterisation is None else _columns_of(result.rasterisation),
+        **({} if result.case.spacing_um is None else {"spacing_um": result.case.spacing_um}),
+    }
+
+
+def case_entries(
+    challenge: Challenge, heads: Sequence[Mapping[str, Any]], units: Mapping[str, UnitScores]
+) -> list[bytes]:
     """Write the entry of each case in details.json. ``units``: the cases, by the name of the matching rule."""
     measures = challenge.metrics.measures
     rules = {
-        rule: _unit_entries(scored, np.arange(len(cases)), paired=rule != COUNTED, measures=measures)
+        rule: _unit_entries(scored, np.arange(len(heads)), paired=rule != COUNTED, measures=measures)
         for rule, scored in units.items()
     }
-    entries = (
-        {
-            "group": result.case.group,
-            "submitted": not result.missing,
-            "ignored_predictions": result.ignored_predictions,
-            "rasterisation": None if result.rasterisation is None else _columns_of(result.rasterisation),
-            **({} if result.case.spacing_um is None else {"spacing_um": result.case.spacing_um}),
-            "rules": {rule: next(of_rule) for rule, of_rule in rules.items()},
-        }
-        for result in cases
-    )
-    return [orjson.dumps(entry, option=_JSON_OPTIONS) for entry in entries]
+    entries = ({**head, "rules": {rule: next(of_rule) for rule, of_rule in rules.items()}} for head in heads)
+    # What orjson returns keeps several times its size.
+    return [bytes(memoryview(orjson.dumps(entry, option=_JSON_OPTIONS))) for entry in entries]
 
 
 def details_document(
