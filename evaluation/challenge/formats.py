@@ -396,25 +396,12 @@ class _PointsJsonRules(PointRules):
 
 
 class PointsCsvRules(PointRules, NumberedClasses):
-    """CSV with a row for each nucleus.
-
-    columns  the columns of a CSV file without a header
-    """
+    """CSV with a row for each nucleus."""
 
     format: Literal["points_csv"]
     units: LengthUnit
-    columns: tuple[Literal["case", "x", "y", "class", "probability", "_"], ...] | None = None
 
     file_holds: ClassVar = "either"
-
-    @model_validator(mode="after")
-    def check_columns(self) -> Self:
-        if self.columns is None:
-            return self
-        if sorted(set(self.columns) & {"x", "y"}) != ["x", "y"]:
-            raise invalid("columns", "no x or no y", "both, each once")
-        check_distinct("columns", [column for column in self.columns if column != "_"])
-        return self
 
 
 class NuclsCsvRules(OutlineRules):
@@ -462,7 +449,7 @@ class RleCsvRules(FormatRules):
 class LabelImageRules(_ClassFiles):
     """Label images.
 
-    class_table    pattern of a CSV or JSON file with the class of every id
+    class_table    pattern of a CSV file with the class of every id
     class_channel  the channel of the image, from 0, that contains the class of every pixel; ids are in the other one
     components     pixels of a mask with equal values that touch are one nucleus: by sides (4), or also corners (8); the
                    values are the classes (class_values), or do not matter

@@ -151,14 +151,8 @@ READ: list[tuple[str, Any, dict[str, Any], dict[str, Any]]] = [
       for text, suffix, ids, options, expected in (
         ("id,class\n7,Stroma\n900,0\n3,vague\n5,fov\n", ".csv", IDS, OF_TABLE, SAME),  # skipped: no nucleus
         ("Class,ID\nSTR, 7.0\ntumour,900\nvague,003\nfov,5\nstroma,7\n", ".CSV", IDS, OF_TABLE, SAME),
-        ('{"7": "stroma", "900": 0, "3": "vague", "5": "fov"}', ".json", IDS, OF_TABLE, SAME),
-        ('[{"id": 7, "class": 7}, {"class": " Tumour", "id": "900"}, {"id": 3, "class": "vague"}]', ".JSON",
-         OTHER_IDS, OF_TABLE, SAME),
-        (gzip.compress(b'{"7": "stroma"}', mtime=0), ".json.gz", [[7]], OF_TABLE, {"class_of_instance": [2]}),
-        *((text, suffix, [[0]], OF_TABLE, {"class_of_instance": []})
-          for text, suffix in (("id,class\n", ".csv"), ("{}", ".json"), ("[]", ".json"))),
+        ("id,class\n", ".csv", [[0]], OF_TABLE, {"class_of_instance": []}),
         ("id,class\n1,stroma\n2,\n3,debris\n", ".csv", [[1, 3]], DEBRIS, {"labels": [[1, 0]]}),
-        ('{"1": "stroma", "2": " ", "3": "debris"}', ".json", [[1, 3]], DEBRIS, {"class_of_instance": [2]}),
         ("id,class\n1,tumour\n2,\n", ".csv", [[1, 2]], ONE_CLASS, {"class_of_instance": [1, 1]}),
         (f"id,class\n{2**53 + 1},stroma\n", ".csv", [[2**53 + 1]], OF_TABLE, {"class_of_instance": [2]}),
         *((f"{key},{name}\n7,Stroma\n", ".csv", [[7]], OF_TABLE, {"class_of_instance": [2]})
@@ -434,17 +428,11 @@ REFUSED: list[tuple[Any, dict[str, Any], Any]] = [
         (".csv", "id,class\n" + "9" * 5000 + ",stroma\n", "[invalid-class-table]"),
         (".csv", "id,class\n7,stroma\n7,tumour\n", "[duplicate-row] line 3: the id '7' again, with"),
         (".csv", "id,class\n7,strom\n", "[unknown-class] line 2: 'strom' is not a class of this challenge"),
-        (".csv", "id,klass\n7,stroma\n", "[missing-column]"), (".csv", "label,area\n7,20\n", "[missing-column]"),
-        (".json", "3", "[invalid-class-table] the JSON value '3'; expected an object"),
-        (".json", '{"7": ["stroma"]}', "[invalid-class-table] '7': no id and class as texts"),
-        (".json", '[{"id": 7, "class": "stroma"}, 5]', "[invalid-class-table] [1]: no id and class"),
-        (".json", '[{"id": true, "class": "stroma"}]', "[invalid-class-table]"),
-        (".json", '[{"id": 1e40, "class": "stroma"}]', "[invalid-class-table]"),
-        (".json", '{"7": "stroma"', "[not-json]"), (".json", "[" * 100 + "]" * 100, "[too-deep]"))),
+        (".csv", "id,klass\n7,stroma\n", "[missing-column]"), (".csv", "label,area\n7,20\n", "[missing-column]"))),
     *((npy_file([[1, 2, 3]]),
        OF_TABLE | {"suffix": ".npy", "shape_yx": (1, 3), "class_table": (f"{{case}}{suffix}", text),
                    "limits": {"instances_per_case": 2}}, "[too-large]") for suffix, text in (
-        (".json", '{"1": "str", "2": "str", "3": "str"}'), (".csv", "id,class\n1,str\n2,str\n3,str\n"))),
+        (".csv", "id,class\n1,str\n2,str\n3,str\n"),)),
 ]  # fmt: skip
 
 MANY_CLASSES = ("{case}_class.npy", npy_file(np.arange(1000).reshape(10, 100)))

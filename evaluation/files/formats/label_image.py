@@ -18,8 +18,7 @@ import numpy.typing as npt
 from evaluation.challenge.formats import ColourMapRules, LabelImageRules
 from evaluation.files.decoding import label_array
 from evaluation.files.decoding.annotations import Annotations
-from evaluation.files.decoding.csv import Categories, categories, read_table
-from evaluation.files.decoding.json import read_json
+from evaluation.files.decoding.csv import read_table
 from evaluation.files.decoding.mat_file import read_mat_labels
 from evaluation.files.decoding.pixels import CLASS_NAMES, CONTAINERS, file_with, open_image, peek, read_image, suffix_of
 from evaluation.files.decoding.streams import damage_told, too_large
@@ -268,8 +267,7 @@ def _classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where:
     return np.array([class_table[label] for label in present], np.int16)
 
 
-# --- Class tables: CSV with the columns "id" and "class"; or JSON, an object ``{"1": "tumour"}`` of classes by id, or a
-# list of ``{"id": 1, "class": "tumour"}``. ---------------------------------------------------------------------------
+# --- Class tables: CSV with the columns "id" and "class". -------------------------------------------------------------
 
 
 ID = re.compile(r"\s*0*([1-9][0-9]{0,18})(\.0*)?\s*", re.ASCII)
@@ -279,10 +277,10 @@ HIGHEST_ID = 2**63 - 1
 def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
     """Read the class id of each instance id. Classes are names or, if the rules have ``class_values``, numbers.
 
-    where   the table, for messages; JSON if it ends in .json or .json.gz
+    where   the table, for messages
 
-    Ids of skipped classes have the class id 0; ids without a class are missing. Raises InputFault:
-    too-large, invalid-csv, missing-column, too-deep, not-json, invalid-class-table, duplicate-row, unknown-class.
+    Ids of skipped classes have the class id 0; ids without a class are missing. Raises InputFault with all entries
+    that are wrong: too-large, invalid-csv, missing-column, invalid-class-table, duplicate-row, unknown-class.
 
     >>> import io
     >>> from evaluation.challenge import LimitRules, format_rules
@@ -294,40 +292,25 @@ def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int
     {7: 2, 9: 1}
     """
     with damage_told(where, "a class table"):
-        is_json = where.rstrip("'").lower().removesuffix(".gz").endswith(".json")
-        return (_read_json_table if is_json else _read_csv_table)(stream, request, where)
-
-
-def _read_csv_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
-    limit = request.limits.bytes_per_file
-    table = read_table(stream, where=where, bytes_limit=limit, rows_limit=rows_limit(request, 1))
-    id_column = table.need(*ID_COLUMNS)
-    ids = [cell.decode() for cell in table.cells(id_column)]
-    of_classes = [name for name in CLASS_COLUMNS if table.find([name]) != id_column]  # "label" may be either
-    sheet = Sheet(replace(request, where=where), lambda row: f"line {table.line[row]:,}")
-    return _classes_by_id(ids, table.categories(table.need(*of_classes)), sheet)
-
-
-def _read_json_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
-    value = read_json(stream, where=where, limits=request.limits)
-    if isinstance(value, dict):
-        pairs = list(value.items())
-    elif isinstance(value, list):
-        pairs = [(entry.get("id"), entry.get("class")) if isinstance(entry, dict) else (None, None) for entry in value]
-    else:
-        raise refused("invalid-class-table", where, wording="no-entries", value=value)
-    if len(pairs) > (limit := rows_limit(request, 1)):
-        raise refused("too-large", where, wording="too-many-rows", limit=limit)
-
-    def place(index: int) -> str:
-        return quote(pairs[index][0]) if isinstance(value, dict) else f"[{index}]"
-
-    sheet = Sheet(replace(request, where=where), place)
-    is_text = np.array([all(type(item) in (str, int) for item in pair) for pair in pairs], np.bool_)
-    for index in sheet.rows_with("invalid-class-table", ~is_text):
-        sheet.fault("invalid-class-table", index, wording="no-id-and-class")
+        limit = request.limits.bytes_per_file
+        table = read_table(stream, where=where, bytes_limit=limit, rows_limit=rows_limit(request, 1))
+        id_column = table.need(*ID_COLUMNS)
+        ids = [cell.decode() for cell in table.cells(id_column)]
+        of_classes = [name for name in CLASS_COLUMNS if table.find([name]) != id_column]  # "label" may be either
+        sheet = Sheet(replace(request, where=where), lambda row: f"line {table.line[row]:,}")
+        class_ids = sheet.classes_of(*table.categories(table.need(*of_classes))).tolist()
+    class_of_id: dict[int, int] = {}
+    if numbers := _distinct_numbers(ids):
+        class_of_id = dict(zip(numbers, class_ids, strict=True))
+        ids = []
+    for index, (text, class_id) in enumerate(zip(ids, class_ids, strict=False)):
+        number = ID.fullmatch(text)
+        if number is None or int(number[1]) > HIGHEST_ID:
+            sheet.fault("invalid-class-table", index, id=text)
+        elif class_of_id.setdefault(int(number[1]), class_id) != class_id:
+            sheet.fault("duplicate-row", index, wording="id-twice", id=text)
     sheet.check()
-    return _classes_by_id([str(key) for key, _ in pairs], categories([str(name).strip() for _, name in pairs]), sheet)
+    return {number: 0 if class_id == SKIPPED else class_id for number, class_id in class_of_id.items() if class_id}
 
 
 def _distinct_numbers(ids: Sequence[str]) -> list[int]:
@@ -337,26 +320,6 @@ def _distinct_numbers(ids: Sequence[str]) -> list[int]:
         return []
     numbers = [*map(int, ids)]
     return numbers if min(numbers) > 0 and len(set(numbers)) == len(numbers) else []
-
-
-def _classes_by_id(ids: Sequence[str], classes: Categories, sheet: Sheet) -> dict[int, int]:
-    """Find the class id of each instance id. Raises InputFault with all entries that are wrong.
-
-    ids, classes  of each entry: the id as text, and the class as ``categories`` gives it
-    """
-    class_ids = sheet.classes_of(*classes).tolist()
-    class_of_id: dict[int, int] = {}
-    if numbers := _distinct_numbers(ids):
-        class_of_id = dict(zip(numbers, class_ids, strict=True))
-        ids = ()
-    for index, (text, class_id) in enumerate(zip(ids, class_ids, strict=False)):
-        number = ID.fullmatch(text)
-        if number is None or int(number[1]) > HIGHEST_ID:
-            sheet.fault("invalid-class-table", index, wording="no-id", id=text)
-        elif class_of_id.setdefault(int(number[1]), class_id) != class_id:
-            sheet.fault("duplicate-row", index, wording="id-twice", id=text)
-    sheet.check()
-    return {number: 0 if class_id == SKIPPED else class_id for number, class_id in class_of_id.items() if class_id}
 
 
 def _example_of_label_image(made: Example[LabelImageRules], cases: Sequence[Case], class_name: str | None) -> bytes:
