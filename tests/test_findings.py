@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from boards import ranking_by
 from every_format import write_files
 from findings import Bench
 from formats.annotation_xml import aperio, layer, region
@@ -73,10 +74,7 @@ def test_every_code_is_met_in_a_test() -> None:
 
 
 CASES = "case,group,height,width\nP1_1,P1,20,30\nP1_2,P1,20,30\n"
-RANKING = {
-    "method": "sum_of_ranks", "ties": "min", "significance_level": 0.05,
-    "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
-}  # fmt: skip
+RANKING = ranking_by("detection.f1.group_mean")
 MASK = np.zeros((20, 30), np.uint8)
 for number, (top, left) in enumerate([(1, 2), (1, 20), (8, 3), (12, 22), (14, 10)], start=1):
     MASK[top : top + 4, left : left + 3] = number

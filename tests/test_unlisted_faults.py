@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tifffile
+from boards import ranking_by
 from every_format import SIDES, write_challenge
 from findings import Bench
 from scipy.io import savemat
@@ -105,6 +106,14 @@ def test_an_odd_reference_is_a_fault_of_the_challenge(failing_reader: None, benc
         assert LINE in printed and "The challenge itself has a fault" in printed
 
 
+def make_teams(bench: Bench, kind: str) -> None:
+    """A challenge that ranks by F1, and three perfect submissions, of which "odd" is to be spoilt."""
+    bench.make(kind, ranking=ranking_by("detection.f1.group_mean"))
+    for team in ("alpha", "beta", "odd"):
+        shutil.copytree("submission", f"teams/{team}")
+
+
+TEAMS = ["--challenge", "challenge", "--submissions", "teams", "--output", "out"]
 FAILING = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
@@ -120,16 +129,9 @@ sys.exit(run(sys.argv[1:]))
 @pytest.mark.parametrize("command", ["leaderboard", "audit"])
 def test_in_a_board_the_team_is_not_ranked_and_the_others_are(command: str, workers: str, bench: Bench) -> None:
     """In a process without threads, whose workers are copies of it."""
-    ranking = {
-        "method": "sum_of_ranks", "ties": "min", "significance_level": 0.05,
-        "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
-    }  # fmt: skip
-    bench.make("geojson outlines", ranking=ranking)
-    for team in ("alpha", "beta", "odd"):
-        shutil.copytree("submission", f"teams/{team}")
+    make_teams(bench, "geojson outlines")
     make_odd(min(Path("teams/odd").glob("*.geojson")))
-    sides = ["--challenge", "challenge", "--submissions", "teams", "--output", "out"]
-    arguments = [str(Path(__file__).parent), command, *sides, "--workers", workers, "--log", "log"]
+    arguments = [str(Path(__file__).parent), command, *TEAMS, "--workers", workers, "--log", "log"]
     subprocess.run([sys.executable, "-c", FAILING, *arguments], check=True)
     document = json.loads(Path(f"out/{command}.json").read_text())
     (team,) = document["not_ranked"]
@@ -142,13 +144,7 @@ def test_in_a_board_the_team_is_not_ranked_and_the_others_are(command: str, work
 
 def test_a_fault_of_the_program_leaves_one_team_without_a_place(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
     """Behind the readers, where a library meets numbers that it cannot take."""
-    ranking = {
-        "method": "sum_of_ranks", "ties": "min", "significance_level": 0.05,
-        "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
-    }  # fmt: skip
-    bench.make("geojson outlines", ranking=ranking)
-    for team in ("alpha", "beta", "odd"):
-        shutil.copytree("submission", f"teams/{team}")
+    make_teams(bench, "geojson outlines")
     plain = street.match_cases
 
     def match_cases(challenge: Any, cases: Any) -> Any:
@@ -158,17 +154,16 @@ def test_a_fault_of_the_program_leaves_one_team_without_a_place(monkeypatch: pyt
 
     for path in Path("teams/odd").glob("*.geojson"):
         path.write_text('{"type": "FeatureCollection", "features": []}')
-    sides = ["--challenge", "challenge", "--submissions", "teams", "--output", "out"]
     with monkeypatch.context() as patch:
         patch.setattr(street, "match_cases", match_cases)
-        assert run(["leaderboard", *sides, "--workers", "1", "--log", "log"]) == 0
+        assert run(["leaderboard", *TEAMS, "--workers", "1", "--log", "log"]) == 0
     document = json.loads(Path("out/leaderboard.json").read_text())
     assert [each["name"] for each in document["not_ranked"]] == ["odd"]
     assert (
         "[program-failed] submission: the program failed on it (MadeForThisTest)" in document["not_ranked"][0]["reason"]
     )
     assert "MadeForThisTest: a case" in Path("log").read_text()
-    assert run(["leaderboard", *sides, "--workers", "1"]) == 0  # it is not kept
+    assert run(["leaderboard", *TEAMS, "--workers", "1"]) == 0  # it is not kept
     assert json.loads(Path("out/leaderboard.json").read_text())["not_ranked"] == []
 
 
@@ -226,15 +221,9 @@ def test_a_damaged_file_of_another_format_is_a_finding_of_validate(kind: str, na
 
 
 def test_a_board_with_a_damaged_mat_file_ranks_the_others(bench: Bench) -> None:
-    ranking = {
-        "method": "sum_of_ranks", "ties": "min", "significance_level": 0.05,
-        "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
-    }  # fmt: skip
-    bench.make("hovernet_mat", ranking=ranking)
-    for team in ("alpha", "beta", "odd"):
-        shutil.copytree("submission", f"teams/{team}")
+    make_teams(bench, "hovernet_mat")
     mat_of_class_255(min(Path("teams/odd").glob("*.mat")))
-    assert run(["leaderboard", "--challenge", "challenge", "--submissions", "teams", "--output", "out"]) == 0
+    assert run(["leaderboard", *TEAMS]) == 0
     document = json.loads(Path("out/leaderboard.json").read_text())
     assert [each["name"] for each in document["not_ranked"]] == ["odd"]
     assert len(document["teams"]) == 2
