@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tifffile
 from every_format import CASES, SIDES, challenge_document, write_files
+from test_challenge import MADE
 
 from evaluation import Challenge, score_submission
 from evaluation.challenge import preset_names
@@ -18,13 +19,7 @@ from evaluation.files.formats.format import image_bytes
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.folders.init import find_cases
 from evaluation.platform.kit import example_files
-from nuclei_metrics.model import Case
 
-MADE = (
-    Case("c1", "P1", 20, 30, 0.25, 0, stratum="one", area_mm2=0.02),
-    Case("c2", "P1", 20, 30, 0.25, 1, stratum="one", area_mm2=0.03),
-    Case("c3", "P2", 20, 30, 0.25, 2, stratum="two", area_mm2=0.02),
-)
 NEEDED = {  # columns of cases.csv beyond case, group, height and width
     "conic2022": ["index"],
     "midog2021": ["spacing_um"],
