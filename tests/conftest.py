@@ -28,6 +28,7 @@ from evaluation.commands.main import run
 from evaluation.folders.demo import DemoPaths, write_demo
 
 TESTS = Path(__file__).resolve().parent
+os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (TESTS.parent, TESTS.parent / "library", TESTS)))  # of children
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"
 collect_ignore = [name for name in OF_LINUX if "::" not in name and sys.platform != "linux"]
 LEFT_OUT = pytest.StashKey[Counter[str]]()

@@ -6,7 +6,6 @@ import csv
 import errno
 import io
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -26,8 +25,6 @@ from evaluation.commands import options
 from evaluation.commands.main import COMMANDS, GROUPS
 from evaluation.files.results.documents import MetricsFile
 
-ROOT = Path(__file__).resolve().parents[1]
-
 
 def evaluation(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run a command in this process: its exit code, and what it prints."""
@@ -42,8 +39,7 @@ def evaluation_of_its_own(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own, as people do."""
     command = [sys.executable, *program, *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}:{ROOT / 'tests'}"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -218,7 +214,6 @@ def test_closed_standard_streams_change_nothing(demo, tmp_path, closed, workers)
     done = subprocess.run(
         ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "evaluation", "score", *map(str, options)],
         capture_output=True,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"},
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, b"")

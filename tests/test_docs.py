@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import doctest
-import os
 import re
 import shlex
 import shutil
@@ -54,7 +53,6 @@ def test_commands_in_the_documents_run(path, tmp_path):
 
     Each section of the presets has a folder of its own.
     """
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"}
     text = path.read_text()
     sections = re.split(r"^## ", text, flags=re.MULTILINE) if path.name == "presets.md" else [text]
     blocks = [
@@ -68,7 +66,7 @@ def test_commands_in_the_documents_run(path, tmp_path):
             if command is None:
                 continue
             arguments = [sys.executable, "-m", "evaluation", *shlex.split(command[1])]
-            done = run_in_group(arguments, cpu_seconds=300, cwd=folder, env=environment)
+            done = run_in_group(arguments, cpu_seconds=300, cwd=folder)
             assert done.returncode == int(command[2] or 0), (line, done.stderr)
 
 
@@ -193,13 +191,7 @@ def test_the_public_face_is_described_and_has_docstrings():
 
 
 def test_the_scores_in_the_readme_are_those_that_the_demo_prints():
-    done = subprocess.run(
-        [sys.executable, "-m", "evaluation", "demo"],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = subprocess.run([sys.executable, "-m", "evaluation", "demo"], capture_output=True, text=True, check=True)
     printed = [line.strip().replace("\u00a0", " ") for line in done.stdout.splitlines()]
     shown = [line.strip() for line in text_of("README.md").splitlines() if re.match(r" +[a-z]+\.[a-z_0-9]+ [↑↓]", line)]
     assert [line.split()[0] for line in shown] == [
@@ -406,10 +398,7 @@ SHOWN = {  # what is printed, and the files that are written
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_an_example_runs_and_shows_what_its_page_says(name: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"}
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, str(EXAMPLES / name)], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     printed, files = SHOWN[name]
     assert printed in done.stdout

@@ -40,7 +40,6 @@ from evaluation.scoring.street import check_submission, score_submission
 from evaluation.scoring.workers import Work, run_work
 
 pytestmark = pytest.mark.skipif(not guard.IS_AVAILABLE, reason="processes are not guarded here")
-ROOT = Path(__file__).resolve().parent.parent
 BOUNDS = Bounds(memory_bytes=1 << 28, seconds=5)
 
 
@@ -480,7 +479,6 @@ from evaluation.files.decoding import guard
 from evaluation.files.system import confinement
 from pathlib import Path
 import os, sys, tempfile
-sys.path.insert(0, {tests!r})
 if {what!r} == "folder":
     tempfile.tempdir = "/nowhere"
 else:
@@ -503,8 +501,8 @@ except OSError as error:
     ("fork", "BlockingIOError 11 Resource temporarily unavailable"),
 ])  # fmt: skip
 def test_where_no_decoder_can_be_started_the_reason_comes_back(what, reason):
-    code = NO_PROCESS.format(tests=str(ROOT / "tests"), what=what)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    code = NO_PROCESS.format(what=what)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == reason
 
 
@@ -518,7 +516,6 @@ def test_lower_limits_of_the_machine_are_no_fault_of_a_submission(tmp_path, kind
     done = subprocess.run(
         [sys.executable, "-m", "evaluation", "score", "--challenge", challenge, "--submission", submission,
          "--output", tmp_path / "out", "--workers", "1", "--quiet"],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"},
         preexec_fn=lambda: resource.setrlimit(kind, (most, most)),
         capture_output=True,
         text=True,
@@ -572,8 +569,7 @@ def test_decoders_end_with_a_parent_that_is_killed():
         "print(pid, open(f'/proc/{pid}/task/{pid}/children').read().split()[0], flush=True)\n"
         "time.sleep(100)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}:{ROOT / 'tests'}"}
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     children = parent.stdout.readline().split()
     assert len(children) == 2
@@ -595,7 +591,7 @@ def test_no_process_is_left_behind_a_command(tmp_path):
     challenge, submission = write_challenge("label_image class map tif", tmp_path)
     command = [sys.executable, "-m", "evaluation", "score", "--challenge", challenge, "--submission", submission]
     done = subprocess.run(
-        [*command, "--output", tmp_path / "out", "--quiet"], cwd=ROOT, capture_output=True, text=True, check=False
+        [*command, "--output", tmp_path / "out", "--quiet"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert left_of(-1, str(tmp_path)) == []
@@ -641,8 +637,7 @@ if sys.argv[2] == "without cleaning up":
 @pytest.mark.parametrize("end", ["", "without cleaning up", "killed", "killed with its group"])
 def test_no_file_is_left_behind(end, tmp_path):
     run = [sys.executable, "-c", NIFTI_IN_ANOTHER_PROCESS, str(tmp_path), end]
-    path = os.pathsep.join([str(ROOT), str(ROOT / "library"), str(ROOT / "tests")])
-    subprocess.run(run, env=os.environ | {"PYTHONPATH": path}, check=not end, start_new_session=True)
+    subprocess.run(run, check=not end, start_new_session=True)
     deadline = time.monotonic() + 60
     while list(tmp_path.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)

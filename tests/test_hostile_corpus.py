@@ -35,8 +35,7 @@ from evaluation.files.decoding.guard import Bounds, decode, of_thread
 from evaluation.findings import catalogue
 from evaluation.findings.errors import InputFault
 
-ROOT = Path(__file__).resolve().parent.parent
-ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 PARTS = 4
 BY_NAME = {record.name: record for record in CORPUS}
 

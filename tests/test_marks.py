@@ -87,9 +87,7 @@ def test_a_process_that_ends_with_its_parent_is_gone_when_the_parent_is_killed()
         "print(child.pid, flush=True)\n"
         "child.wait()\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
-    command = [sys.executable, "-c", parent]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as running:
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         pid = int(running.stdout.readline())
         try:

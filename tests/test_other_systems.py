@@ -134,7 +134,7 @@ def test_windows_locks_a_folder_for_one_program_and_writes_nothing_into_it(tmp_p
 def test_a_terminal_that_lacks_a_character_gets_a_plain_one(encoding: str, printed: str) -> None:
     text = "F1 ↑ 3\u2007px ‹case› … µ ü 核"
     program = f"from evaluation import __main__ as program; program._print_everywhere(); print({text!r})"
-    environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"}
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, check=True)
     assert done.stdout.decode(encoding).rstrip().replace("\u2007", " ") == printed
 
@@ -193,13 +193,8 @@ def run_on(system: str, folder: Path, name: str) -> dict[str, Any]:
 
 
 def started_on(system: str, folder: Path, arguments: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    path = [os.fspath(part) for part in (IMITATION, ROOT, ROOT / "library", ROOT / "tests")]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(path),
-        "OTHER_SYSTEM": system,
-        "PYTHONIOENCODING": "utf-8",
-    }
+    path = os.pathsep.join([os.fspath(IMITATION), os.environ["PYTHONPATH"]])
+    environment = {**os.environ, "PYTHONPATH": path, "OTHER_SYSTEM": system, "PYTHONIOENCODING": "utf-8"}
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     command = [sys.executable, *arguments]
     return subprocess.run(command, text=True, cwd=folder, env=environment, check=False, **streams)

@@ -30,8 +30,6 @@ from evaluation.folders.compare import compare_paths
 from evaluation.folders.demo import DemoPaths, run_demo
 from evaluation.scoring import executors
 
-ROOT = Path(__file__).resolve().parents[1]
-
 
 def test_a_line_every_thirty_seconds_tells_counts_speed_and_what_is_left(capsys) -> None:
     now = [0.0]
@@ -123,11 +121,7 @@ def test_a_lost_scheduler_is_one_sentence_and_the_same_command_goes_on(own_demo:
     log = ["--log", tmp_path / "log"]
     mark = tmp_path / "mark"
     held = [sys.executable, HELD, "noting", mark, *command[3:], "--workers", "1"]  # few are under way with the third
-    quiet = {
-        "stderr": subprocess.DEVNULL,
-        "stdout": subprocess.DEVNULL,
-        "env": {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"},
-    }
+    quiet = {"stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     called = {**quiet, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(scheduler, **quiet) as first, subprocess.Popen(worker, **quiet) as left:
         with subprocess.Popen([*held, "--output", tmp_path / "out", *log], **called) as call:
@@ -192,7 +186,7 @@ def test_a_finding_is_wrapped_at_the_width_of_a_terminal_and_is_one_line_elsewhe
 def on_a_terminal(command: list[object], columns: int) -> tuple[int, str]:
     """The exit code of a command, and what it writes to a terminal of this width on stderr."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"}
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns)}
     program = [sys.executable, "-m", "evaluation", *map(str, command)]
     with subprocess.Popen(program, stderr=theirs, stdout=subprocess.DEVNULL, env=environment) as call:
         os.close(theirs)
@@ -245,9 +239,8 @@ def test_a_signal_in_any_phase_ends_everything_with_a_true_line(run: Run, demo: 
 
 def ended_script(text: str, *arguments: str) -> tuple[int, str]:
     """The exit code of a script, and what it says on stderr."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"}
     command = [sys.executable, "-c", text, *arguments]
-    call = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    call = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     return call.returncode, call.stderr
 
 
@@ -358,10 +351,7 @@ def test_a_leaderboard_that_is_stopped_says_what_it_keeps(moment, name, code, de
     options = ["--challenge", demo.challenge, "--submissions", teams, "--output", tmp_path / "out"]
     mark = tmp_path / "mark"
     command = [sys.executable, HELD, "noting", mark, "leaderboard", *options, "--workers", "2"]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"}
-    with subprocess.Popen(
-        [*map(str, command)], env=environment, start_new_session=True, stderr=subprocess.PIPE, text=True
-    ) as call:
+    with subprocess.Popen([*map(str, command)], start_new_session=True, stderr=subprocess.PIPE, text=True) as call:
         ours = partial(processes_of, call.pid, str(tmp_path))
         assert call.stderr is not None
         try:

@@ -116,7 +116,6 @@ def make_teams(bench: Bench, kind: str) -> None:
 TEAMS = ["--challenge", "challenge", "--submissions", "teams", "--output", "out"]
 FAILING = """
 import sys
-sys.path.insert(0, sys.argv.pop(1))
 import pytest
 from test_unlisted_faults import let_readers_fail
 from evaluation.commands.main import run
@@ -131,8 +130,8 @@ def test_in_a_board_the_team_is_not_ranked_and_the_others_are(command: str, work
     """In a process without threads, whose workers are copies of it."""
     make_teams(bench, "geojson outlines")
     make_odd(min(Path("teams/odd").glob("*.geojson")))
-    arguments = [str(Path(__file__).parent), command, *TEAMS, "--workers", workers, "--log", "log"]
-    subprocess.run([sys.executable, "-c", FAILING, *arguments], check=True)
+    call = [sys.executable, "-c", FAILING, command, *TEAMS, "--workers", workers, "--log", "log"]
+    subprocess.run(call, check=True)
     document = json.loads(Path(f"out/{command}.json").read_text())
     (team,) = document["not_ranked"]
     assert team["name"] == "odd" and LINE in team["reason"]

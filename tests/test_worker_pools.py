@@ -122,7 +122,7 @@ def test_an_audit_by_an_executor_is_that_of_one_process(made: Path, tmp_path: Pa
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many processes each executor has that is started from now on. They find the modules of the tests."""
+    """How many processes each executor has that is started from now on."""
     widths: list[int] = []
     start = ProcessExecutor.__init__
 
@@ -131,7 +131,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         start(executor, width, tasks)
 
     monkeypatch.setattr(ProcessExecutor, "__init__", counting)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "library"), str(ROOT / "tests")]))
     return widths
 
 
@@ -203,8 +202,7 @@ def test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_go
     mark = tmp_path / "mark"
     command = [sys.executable, HELD, "noting", mark, "leaderboard", *options, "--workers", "2"]
     command += ["--log", tmp_path / "log"]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"}
-    with subprocess.Popen([*map(str, command)], env=environment, start_new_session=True) as call:
+    with subprocess.Popen([*map(str, command)], start_new_session=True) as call:
         try:
             wait_for(mark, call)
             call.kill()
@@ -325,14 +323,11 @@ def import_nothing(*task: object) -> None:
 @pytest.fixture(scope="module")
 def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A scheduler and three worker processes, each with a nanny that starts it again."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "library"), str(ROOT / "tests")]))
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0") as found,
     ):
         yield found
-    patch.undo()
 
 
 def test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes(made, expected, dask_cluster, tmp_path):
@@ -378,7 +373,6 @@ PYTHON = re.findall(r"```python\n(.*?)```", (ROOT / "docs/scale.md").read_text()
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: re.findall(r"(?:from|import) (\w+)", block)[-1])
 def test_python_examples_of_the_page_run(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'library'}")
     exec(compile(block, "docs/scale.md", "exec"), {"__name__": "__main__"})
 
 

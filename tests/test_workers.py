@@ -55,7 +55,6 @@ from nuclei_metrics.instances.runs import empty_region
 from nuclei_metrics.model import CaseResult, Outlines
 from nuclei_metrics.model.instances import join_instances
 
-ROOT = Path(__file__).resolve().parents[1]
 MB, GB = 10**6, 10**9
 
 
@@ -133,7 +132,7 @@ def run(command, *, data_bytes: int | None = None) -> subprocess.CompletedProces
 
     return subprocess.run(
         [str(part) for part in command],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}:{ROOT / 'tests'}", "OPENBLAS_NUM_THREADS": "1"},
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -255,12 +254,6 @@ def outcomes_of(function, arguments, plan):
     return run_work(Work(call_each, (function,), arguments, [0] * len(arguments), at_once=1), plan=plan)
 
 
-@pytest.fixture
-def importable(monkeypatch):
-    """Workers find the modules of the tests."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "library"), str(ROOT / "tests")]))
-
-
 def test_outcomes_come_in_order_and_progress_is_told_whoever_works():
     for plan in (MAIN, ALONE, TWO):
         assert outcomes_of(divmod, [(n, 3) for n in range(9)], plan) == [divmod(n, 3) for n in range(9)]
@@ -292,20 +285,20 @@ def test_the_only_worker_is_a_process_of_its_own_and_ends_first_where_memory_run
     ],
     ids=["two", "one"],
 )  # fmt: skip
-def test_a_killed_worker_ends_everything(importable, plan, line):
+def test_a_killed_worker_ends_everything(plan, line):
     with pytest.raises(WorkerDied) as died:
         outcomes_of(kill_worker, [(1,), (2,), (3,)], plan)
     assert [str(finding) for finding in died.value.findings] == [line]
 
 
-def test_one_worker_goes_on_alone_where_several_were_too_many(importable, tmp_path):
+def test_one_worker_goes_on_alone_where_several_were_too_many(tmp_path):
     """A task that is killed as long as there are others: every outcome comes once, in order."""
     assert outcomes_of(kill_in_a_crowd, [(str(tmp_path), n) for n in range(6)], CHOSEN) == list(range(6))
     with pytest.raises(WorkerDied):
         outcomes_of(kill_in_a_crowd, [(str(tmp_path / "b"), n) for n in range(6)], TWO)
 
 
-def test_worker_processes_are_an_executor_of_python(importable):
+def test_worker_processes_are_an_executor_of_python():
     """Any code that takes an executor can use them; a lost worker leaves its task to nobody, others go on."""
     with ProcessExecutor(2) as executor:
         assert list(executor.map(divmod, range(5), [3] * 5)) == [divmod(n, 3) for n in range(5)]
@@ -318,7 +311,7 @@ def test_worker_processes_are_an_executor_of_python(importable):
         assert {type(future.exception()) for future in late} == {WorkerLost}
 
 
-def test_worker_processes_that_are_told_to_stop_cancel_what_waits_and_leave_what_they_are_at(importable, tmp_path):
+def test_worker_processes_that_are_told_to_stop_cancel_what_waits_and_leave_what_they_are_at(tmp_path):
     executor = ProcessExecutor(1)
     futures = [executor.submit(wait_for_ever, tmp_path / "mark"), executor.submit(sum, [])]
     while not (tmp_path / "mark").exists():
@@ -459,7 +452,6 @@ def with_need(run: Run, need: int) -> list[bool]:
 
 
 def test_a_submission_with_a_case_that_needs_more_memory_than_a_worker_has_is_worked_on_alone(monkeypatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "library"), str(ROOT / "tests")]))
     monkeypatch.setattr(workers, "memory_left", lambda: MemoryLeft(4 * GB))
     monkeypatch.setattr(workers, "usable_processors", lambda: 2)
     monkeypatch.setattr(workers, "can_fork", lambda: True)
