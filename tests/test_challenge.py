@@ -114,11 +114,6 @@ def test_all_faults_come_in_one_pass():
     assert len(lines) == 4
 
 
-def test_an_unknown_preset_is_refused_with_a_suggestion():
-    with pytest.raises(ChallengeBroken, match=r"'monusac'; expected 'conic2022'.*\. Did you mean 'monusac2020'\?"):
-        Challenge.from_preset("monusac", name="x")
-
-
 def test_missing_files_are_named(tmp_path):
     with pytest.raises(ChallengeBroken, match=r"\[missing-file\] challenge\.toml"):
         Challenge.load(tmp_path)

@@ -9,7 +9,6 @@ import json
 import shutil
 import subprocess
 import sys
-import zipfile
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import gettempdir
@@ -23,7 +22,6 @@ from evaluation.challenge import preset_names, preset_text
 from evaluation.commands import main as cli
 from evaluation.commands import options
 from evaluation.commands.main import COMMANDS, GROUPS
-from evaluation.files.results.documents import MetricsFile
 
 
 def evaluation(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -48,10 +46,6 @@ def submission(demo, tmp_path):
     return Path(shutil.copytree(demo.submissions["finder"], tmp_path / "submission"))
 
 
-def outputs(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
 def score(challenge: Path, submission: Path, output: Path, *more: object) -> subprocess.CompletedProcess[str]:
     return evaluation(
         "score", "--quiet", "--challenge", challenge, "--submission", submission, "--output", output, *more
@@ -59,53 +53,6 @@ def score(challenge: Path, submission: Path, output: Path, *more: object) -> sub
 
 
 # --- score ----------------------------------------------------------------------------------------------------------
-
-
-def test_score_writes_three_files_and_is_silent_if_quiet(demo, tmp_path):
-    folders = ("--challenge", demo.challenge, "--submission", demo.submissions["finder"], "--output", tmp_path / "out")
-    done = evaluation_of_its_own("score", "--quiet", *folders)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    files = outputs(tmp_path / "out")
-    assert list(files) == ["details.json", "metrics.json", "objects.csv"]
-    metrics = json.loads(files["metrics.json"], parse_constant=pytest.fail)
-    MetricsFile.model_validate(metrics)
-    assert len(files["metrics.json"]) < 100_000
-    rows = list(csv.DictReader(io.StringIO(files["objects.csv"].decode())))
-    details = json.loads(files["details.json"], parse_constant=pytest.fail)
-    assert list(details["pooled"]["rules"]) == ["centroid_closest_first", "iou_above"]
-    for rule, of_rule in details["pooled"]["rules"].items():
-        counts = of_rule["counts"]
-        names = {"matched": "true_positives", "missed": "false_negatives", "spurious": "false_positives"}
-        for outcome, name in names.items():
-            assert counts[name] == sum(row["rule"] == rule and row["outcome"] == outcome for row in rows)
-
-
-def test_a_zip_with_a_wrapping_folder_scores_like_the_folder(demo, tmp_path):
-    folder = demo.submissions["outliner"]
-    with zipfile.ZipFile(tmp_path / "team.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(folder.rglob("*.mat"), reverse=True):
-            archive.write(path, Path("my submission") / path.relative_to(folder))
-        archive.writestr("__MACOSX/my submission/._P1", "litter")
-    assert score(demo.challenge, folder, tmp_path / "folder").returncode == 0
-    assert score(demo.challenge, tmp_path / "team.zip", tmp_path / "zip").returncode == 0
-    metrics = [(tmp_path / name / "metrics.json").read_bytes() for name in ("folder", "zip")]
-    assert metrics[0] == metrics[1]
-
-
-def test_a_missing_case_counts_as_the_challenge_says(demo, tmp_path, submission):
-    shutil.rmtree(submission / "P1")
-    done = score(demo.challenge, submission, tmp_path / "worst")
-    assert done.returncode == 0
-    missing = json.loads((tmp_path / "worst" / "details.json").read_text())
-    assert missing["cases"]["P1_1"]["submitted"] is False
-    assert missing["cases"]["P1_1"]["rules"]["iou_above"]["counts"]["true_positives"] == 0
-    challenge = Path(shutil.copytree(demo.challenge, tmp_path / "challenge"))
-    with (challenge / "challenge.toml").open("a") as toml:
-        toml.write('[submission]\nmissing_case = "reject"\n')
-    done = score(challenge, submission, tmp_path / "reject")
-    assert done.returncode == 1
-    assert "[missing-case]" in done.stderr.splitlines()[-1]
-    assert not (tmp_path / "reject").exists()
 
 
 def test_without_arguments_the_paths_of_the_platform_are_used(demo, tmp_path, monkeypatch):
@@ -221,19 +168,6 @@ def test_closed_standard_streams_change_nothing(demo, tmp_path, closed, workers)
     assert (tmp_path / "out/metrics.json").is_file()
 
 
-def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(demo, tmp_path, monkeypatch, capsys):
-    def fail(*arguments, **options):
-        raise RuntimeError("SECRET /opt/ml/input")
-
-    monkeypatch.setattr("evaluation.scoring.street.score_submission", fail)
-    submission = demo.submissions["finder"]
-    arguments = ["score", "--challenge", demo.challenge, "--submission", submission, "--output", tmp_path / "out"]
-    assert cli.run([str(a) for a in arguments]) == 70
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert "SECRET" not in last
-    assert "Traceback" not in last
-
-
 def test_a_scored_submission_stays_scored_if_there_is_no_memory_for_hints(demo, tmp_path, monkeypatch, capsys):
     def fail(*arguments):
         raise MemoryError
@@ -257,8 +191,9 @@ def test_commands_without_a_submission_say_nothing_of_it(command, tmp_path, caps
     (OSError(errno.ENOSPC, "No space left on device"), f"in the folder of temporary files, '{gettempdir()}')"),
     (OSError(errno.ENOSPC, "No space left on device", "out/big"), "No space left on device ('out/big')"),
     (OSError(errno.EACCES, "Permission denied", "SECRET"), "Cannot run: Permission denied; this"),
+    (RuntimeError("SECRET"), "because of a fault in the program; the organisers find the details in the log."),
 ])  # fmt: skip
-def test_a_full_disk_is_named_and_no_other_path(error, told, demo, tmp_path, monkeypatch, capsys):
+def test_a_full_disk_is_named_and_nothing_else_that_an_error_says(error, told, demo, tmp_path, monkeypatch, capsys):
     def fail(*arguments, **options):
         raise error
 
@@ -267,7 +202,8 @@ def test_a_full_disk_is_named_and_no_other_path(error, told, demo, tmp_path, mon
     arguments = ["score", "--challenge", demo.challenge, "--submission", submission, "--output", tmp_path / "out"]
     assert cli.run([str(a) for a in arguments]) == 70
     last = capsys.readouterr().err.splitlines()[-1]
-    assert told in last and last.endswith("this is not about the submission.") and "SECRET" not in last
+    assert told in last and last.endswith("this is not about the submission.") == isinstance(error, OSError)
+    assert "SECRET" not in last and "Traceback" not in last
 
 
 @pytest.mark.parametrize("arguments, told", [
@@ -339,14 +275,10 @@ def test_rasterise_writes_label_maps_that_can_be_read_back(demo, tmp_path):
         assert np.bincount(labels.reshape(-1))[1:].tolist() == [int(row["area_px"]) for row in mine]
 
 
-def test_presets_and_explanations_are_listed():
+def test_presets_are_listed():
     listed = [line.split()[0] for line in evaluation("explain", "presets").stdout.splitlines()]
     assert listed == preset_names()
     assert evaluation("explain", "presets", "monusac2020").stdout == preset_text("monusac2020")
-    assert "unknown-class" in evaluation("explain").stdout
-    page = evaluation("explain", "[unknown-class]")
-    assert page.returncode == 0
-    assert "What to do:" in page.stdout
 
 
 def test_help_shows_every_command_once_in_groups_and_in_80_columns():

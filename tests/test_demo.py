@@ -11,7 +11,6 @@ from pathlib import Path
 from scipy.io import loadmat
 
 from benchmarks.demo_files import draw_demo
-from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.folders.demo import DEMO, TEAMS, DemoPaths, run_demo
 
@@ -59,14 +58,6 @@ def test_another_seed_writes_other_nuclei(demo: DemoPaths, tmp_path: Path) -> No
 def test_mat_files_hold_no_date(demo: DemoPaths) -> None:
     path = next(demo.submissions["finder"].glob("*/*/*/1.mat"))
     assert b"Created on" not in path.read_bytes()[:128]
-
-
-def test_challenge_loads_and_lists_every_reference(demo: DemoPaths) -> None:
-    challenge = Challenge.load(demo.challenge)
-    listed = {f"{case.group}/{case.name}.xml" for case in challenge.cases}
-    assert listed == {
-        path.relative_to(demo.challenge / "reference").as_posix() for path in demo.challenge.glob("reference/*/*.xml")
-    }
 
 
 # --- the life of a challenge: its commands, one after the other, and what they tell -----------------------------------

@@ -34,7 +34,7 @@ from zarr import codecs
 from evaluation import Challenge
 from evaluation.commands.main import run
 from evaluation.files.decoding import guard
-from evaluation.files.formats.imports import READERS, Asked, find_stores, kind_of, read_cellpose
+from evaluation.files.formats.imports import READERS, Asked, kind_of, read_cellpose
 from evaluation.files.formats.imports import read_import as read_here
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.folders.convert import convert_file, parse_options
@@ -227,12 +227,6 @@ def test_which_array_is_read_must_be_clear() -> None:
     for content in (b"[]", b"{", b"{" * 9, b" " * (2 << 20)):
         with pytest.raises(InputFault, match="wrong-format"):
             read(zipped({"zarr.json": content}))
-
-
-def test_a_store_is_a_folder_called_zarr_or_the_topmost_one_with_metadata() -> None:
-    assert list(find_stores(["a.zarr/labels/x/0/.zarray", "a.zarr/labels/x/1/.zarray"])) == ["a.zarr"]
-    assert list(find_stores(["p/.zgroup", "p/0/.zarray", "q/.zarray", "notes.txt"])) == ["p", "q"]
-    assert find_stores([".zgroup", "0/.zarray"]) == {"": (".zgroup", "0/.zarray")}
 
 
 def test_a_store_that_is_a_folder_is_converted() -> None:

@@ -161,12 +161,6 @@ def test_forged_list_is_never_read_where_the_challenge_names_no_socket(tmp_path:
     assert [finding.code for finding in layout.findings] == ["unused-file"]
 
 
-def test_folder_of_the_submission_may_be_a_link(tmp_path: Path) -> None:
-    write(tmp_path / "real", BOTH, *FILES_OF_BOTH)
-    (tmp_path / "input").symlink_to("real")
-    assert set(find(tmp_path / "input", make_challenge()).files) == {"a", "b"}
-
-
 # --- the case of a job ------------------------------------------------------------------------------------------------
 
 

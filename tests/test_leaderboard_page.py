@@ -190,20 +190,6 @@ def test_places_under_other_methods_are_those_of_a_ranking_by_them(document) -> 
             assert tau == (None if np.isnan(expected) else pytest.approx(expected, abs=1e-6))
 
 
-def test_the_median_of_ranks_forgives_one_bad_column() -> None:
-    """Ranks of A: 1, 1, 3, in sum 5; of B: 2, 2, 1, in sum 5; of C: 3, 3, 2. Medians 1, 2, 3."""
-    table = table_of([[[0.9], [0.8], [0.7]], [[0.9], [0.8], [0.7]], [[0.1], [0.9], [0.5]]], teams=tuple("ABC"))
-    found = document_of(table)
-    places = {of["method"]: of["places"] for of in found["methods"]}
-    assert [team["name"] for team in found["teams"]] == ["A", "B", "C"]
-    assert places["sum_of_ranks"] == [1, 1, 3]
-    assert places["median_of_ranks"] == [1, 2, 3]
-    page = leaderboard_page(found)
-    table = part(page, "method-table")
-    assert table.columns[1].title == "sum of ranks (applied)"
-    assert [values_of(row)[1:] for row in table.rows] == [list(of) for of in zip(*places.values(), strict=True)]
-
-
 def test_without_values_of_units_only_methods_that_need_none_are_told() -> None:
     found = document_of(table_of([SEPARATE], units=(), by_unit=None))
     assert [of["method"] for of in found["methods"]] == list(METHODS[:4])

@@ -45,12 +45,6 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) 
 # --- two commands at most ---------------------------------------------------------------------------------------------
 
 
-def test_from_a_published_challenge_to_its_rules(capsys):
-    said(capsys, "init", "--preset", "monusac2020", "mine")
-    assert Path("mine/challenge.toml").read_text().count("\n") < 15
-    assert "class_order: the later class in the list" in said(capsys, "explain", "presets", "monusac2020")
-
-
 @pytest.mark.parametrize("terminal", [False, True])
 def test_score_says_what_it_found_and_what_would_match(capsys, monkeypatch, terminal):
     """In pipes and logs, too: only --quiet stops it."""

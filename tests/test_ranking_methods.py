@@ -371,14 +371,6 @@ def test_a_unit_without_a_value_costs_the_last_rank_in_it_or_the_place():
     assert worst.left_out.tolist() == without.left_out.tolist() == [[1], [0], [0]]
 
 
-def test_means_over_units_leave_out_what_is_missing_and_say_so():
-    found = rank_teams(
-        score_table([[[0.9, NAN]], [[0.8, 0.2]]]), method="aggregate_then_rank", ties="min", missing="unranked"
-    )
-    assert (found.values.ravel().tolist(), found.position.tolist()) == ([0.9, 0.5], [1, 2])
-    assert (found.left_out.tolist(), found.why) == ([[1], [0]], {})
-
-
 def test_the_reason_counts_columns_and_names_no_group():
     by_unit = np.ones((2, 3, 4))
     by_unit[0, 1:, :3] = NAN
@@ -397,15 +389,6 @@ def test_a_group_without_a_value_is_no_reason_where_only_columns_count():
         found = rank_teams(table, method=method, ties="min", missing="unranked")
         assert found.why == {"team 0": "no value in a.m1.group_mean"}
         assert found.left_out.tolist() == [[1, 2], [0, 0]]
-
-
-def test_one_group_with_a_value_is_enough_for_the_tests():
-    table = score_table([[[0.9, NAN]], [[0.8, 0.2]]])
-    for missing in get_args(Missing):
-        found = rank_teams(
-            table, method="test_then_rank", ties="min", missing=missing, test_matrix=np.zeros((1, 2, 2), np.int8)
-        )
-        assert (found.values.ravel().tolist(), found.position.tolist()) == ([0, 0], [1, 1])
 
 
 def test_wins_over_teams_that_are_not_ranked_do_not_count():
