@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from numbers import Real
 from typing import Any
 
@@ -15,7 +16,7 @@ from evaluation.challenge.documents import LARGEST, LONGEST_SIDE_PX, MOST_PIXELS
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import SubmissionRejected
 from evaluation.scoring.match import (
-    implausible_labels,
+    label_signs,
     match_case,
     only_nuclei,
     own_duplicates,
@@ -94,12 +95,9 @@ def score_instances(
     }
     matched = [match_case(complete, case, references[case.name], sides[case.name][1]) for case in cases]
     nuclei = [see_nuclei(complete, case, own, len(own)) for case in cases if (own := sides[case.name][1]) is not None]
-    implausible = []
-    for case in cases:
-        reference, prediction = sides[case.name]
-        where = f"case {quote(case.name)}"
-        implausible += implausible_labels(reference, None, f"reference of {where}")
-        implausible += [] if prediction is None else implausible_labels(prediction, None, where)
+    placed = {f"reference of case {quote(case.name)}": sides[case.name][0] for case in cases}
+    placed |= {f"case {quote(case.name)}": own for case in cases if (own := sides[case.name][1]) is not None}
+    implausible = [*chain.from_iterable(label_signs(placed, None))]
     implausible += only_nuclei([share_of_only_nucleus(reference) for reference, _ in sides.values()], "reference")
     implausible += only_nuclei([own.alone for own in nuclei], "submission")
     return summarise(complete, measure_cases(complete, matched), [*implausible, *own_duplicates(complete, nuclei)])

@@ -470,6 +470,12 @@ def implausible_labels(instances: Instances, rules: FormatRules | None, where: s
     return findings
 
 
+def label_signs(images: Mapping[str, Instances], rules: FormatRules | None) -> list[list[Finding]]:
+    """Return ``implausible_labels`` of images by their places in messages; small images are checked together."""
+    suspect = zip(images.items(), suspect_labels([*images.values()]), strict=True)
+    return [implausible_labels(image, rules, where) if is_suspect else [] for (where, image), is_suspect in suspect]
+
+
 def suspect_labels(images: Sequence[Instances]) -> list[bool]:
     """Return the images of possible ``implausible_labels`` warnings; small images are checked together."""
     suspect = [len(image.run_start) > _RUNS_OF_SMALL_CASES for image in images]

@@ -36,7 +36,7 @@ from evaluation.files.formats import (
 from evaluation.files.submission import CaseFile, PlacedFiles, SubmissionFiles
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.scoring.match import SeenNuclei, implausible_labels, reach_of_images, see_nuclei, suspect_labels
+from evaluation.scoring.match import SeenNuclei, label_signs, reach_of_images, see_nuclei
 from nuclei_metrics.instances.plausible import outlines_around_others, select_outlines
 from nuclei_metrics.instances.prepare import PreparedReference, convert_parts, prepare_reference
 from nuclei_metrics.instances.runs import empty_region, instances_from_label_image, select_instances
@@ -380,15 +380,12 @@ def read_prediction(
 
 def look_together(challenge: Challenge, read: Sequence[tuple[Case, ReadPrediction]]) -> list[ReadPrediction]:
     """Add signs that labels are no nuclei to the findings of predictions, and their reach; small images together."""
-    images, looked_at = [prediction.instances for _, prediction in read], []
-    for (case, prediction), is_suspect, reach in zip(
-        read, suspect_labels(images), reach_of_images(images), strict=True
-    ):
-        where, findings = f"case {quote(case.name)}", prediction.findings
-        if is_suspect:
-            findings = (*findings, *implausible_labels(prediction.instances, challenge.submission, where))
-        looked_at.append(replace(prediction, findings=findings, seen=replace(prediction.seen, reach=reach)))
-    return looked_at
+    images = {f"case {quote(case.name)}": prediction.instances for case, prediction in read}
+    together = zip(read, label_signs(images, challenge.submission), reach_of_images([*images.values()]), strict=True)
+    return [
+        replace(prediction, findings=(*prediction.findings, *signs), seen=replace(prediction.seen, reach=reach))
+        for (_, prediction), signs, reach in together
+    ]
 
 
 def read_reference(
@@ -687,14 +684,13 @@ def kept_references(
         except InputFault as error:
             read.append(error)
         wheres.append(where)
-    sides = [(index, of_case) for index, of_case in enumerate(read) if isinstance(of_case, PreparedReference)]
-    for (index, of_case), is_suspect in zip(
-        sides, suspect_labels([of_case.instances for _, of_case in sides]), strict=True
-    ):
-        if is_suspect:
-            signs = implausible_labels(of_case.instances, challenge.reference, f"reference of {wheres[index]}")
-            read[index] = replace(of_case, findings=(*of_case.findings, *signs))
-    return read
+    sides = {where: one for where, one in zip(wheres, read, strict=True) if isinstance(one, PreparedReference)}
+    images = {f"reference of {where}": one.instances for where, one in sides.items()}
+    signs = dict(zip(sides, label_signs(images, challenge.reference), strict=True))
+    return [
+        replace(one, findings=(*one.findings, *signs[where])) if isinstance(one, PreparedReference) else one
+        for where, one in zip(wheres, read, strict=True)
+    ]
 
 
 def rules_of_references(challenge: Challenge) -> str:
