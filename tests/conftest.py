@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -71,6 +72,17 @@ def own_demo(demo: DemoPaths, tmp_path: Path) -> DemoPaths:
 def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
     """The frozen demo with its three teams, not to be changed."""
     return copy_frozen_demo(tmp_path_factory.mktemp("frozen"))
+
+
+@pytest.fixture(scope="session")
+def board(made: DemoPaths, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output of 'leaderboard' for the teams of the demo and one that is rejected, not to be changed."""
+    folder = tmp_path_factory.mktemp("board")
+    shutil.copytree(made.challenge.parent / "submissions", folder / "submissions")
+    (folder / "submissions/empty").mkdir()
+    arguments = ["--challenge", made.challenge, "--submissions", folder / "submissions", "--output", folder / "out"]
+    assert run(["leaderboard", *map(str, arguments), "--workers", "1"]) == 0
+    return folder / "out"
 
 
 @pytest.fixture(scope="session")

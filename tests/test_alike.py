@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from literal import instances_of, masks_of
 from scipy.io import loadmat, savemat
 from scipy.stats import ttest_1samp
-from test_leaderboard import leaderboard
 from test_leaderboard_page import part, texts_of
 from test_rank_command import rank
 
@@ -337,14 +336,6 @@ def test_a_measure_that_is_unknown_leaves_its_group_out() -> None:
 
 
 # --- from objects.csv -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def board(made: DemoPaths, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The output of 'leaderboard' for the demo, not to be changed."""
-    folder = tmp_path_factory.mktemp("board")
-    assert leaderboard(made.challenge, made.challenge.parent / "submissions", folder) == 0
-    return folder
 
 
 def found_in(folder: Path) -> dict[str, Any]:

@@ -28,21 +28,9 @@ from evaluation.commands import main as cli
 from evaluation.commands.main import run
 from evaluation.files.results.documents import as_json
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
-from evaluation.folders.demo import DemoPaths
 from evaluation.scoring.score import check_columns
 
 HEADER = "team,case,group,metric,value"
-
-
-@pytest.fixture(scope="module")
-def board(made: DemoPaths, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The output of 'leaderboard' for the teams of the demo and one that is rejected, not to be changed."""
-    folder = tmp_path_factory.mktemp("board")
-    shutil.copytree(made.challenge.parent / "submissions", folder / "submissions")
-    (folder / "submissions/empty").mkdir()
-    arguments = ["--challenge", made.challenge, "--submissions", folder / "submissions", "--output", folder / "out"]
-    assert cli.run(["leaderboard", *map(str, arguments), "--workers", "1"]) == 0
-    return folder / "out"
 
 
 @pytest.fixture(scope="module")

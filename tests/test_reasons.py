@@ -20,21 +20,12 @@ import shapely
 import skimage.draw
 
 from evaluation.commands.main import run
-from evaluation.folders.demo import DemoPaths
 from evaluation.report.folders import read_result
 from evaluation.report.reasons import nuclei_of_columns
 
 Ring = list[tuple[float, float]]
 Key = tuple[int, str]
 Pixels = npt.NDArray[np.int64]
-
-
-@pytest.fixture(scope="module")
-def board(demo: DemoPaths, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("board")
-    where = ["--challenge", str(demo.challenge), "--submissions", str(demo.submissions["finder"].parent)]
-    assert run(["leaderboard", *where, "--output", str(folder), "--workers", "1"]) == 0
-    return folder
 
 
 def explained(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> str:
@@ -53,8 +44,8 @@ def rows_of(folder: Path, rule: str) -> dict[str, dict[str, str]]:
         }
 
 
-def test_a_nucleus_is_explained_under_every_matching_rule(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = board / "results" / "outliner"
+def test_a_nucleus_is_explained_under_every_matching_rule(pages: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = pages / "results" / "outliner"
     by_iou, by_centroid = (rows_of(folder, rule) for rule in ("iou_above", "centroid_closest_first"))
     missed = next(id for id, row in by_iou.items() if row["outcome"] == "missed")
     words = explained(capsys, "--results", folder, "--case", "P1_1", "--at", missed)
@@ -70,8 +61,8 @@ def test_a_nucleus_is_explained_under_every_matching_rule(board: Path, capsys: p
     )
 
 
-def test_a_place_outside_has_no_nucleus(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = board / "results" / "outliner"
+def test_a_place_outside_has_no_nucleus(pages: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = pages / "results" / "outliner"
     row = next(iter(rows_of(folder, "iou_above").values()))
     near = f"{float(row['row']):.0f},{float(row['column']):.0f}"
     assert row["reference_id"] in explained(capsys, "--results", folder, "--case", "P1_1", "--at", near)
@@ -80,10 +71,10 @@ def test_a_place_outside_has_no_nucleus(board: Path, capsys: pytest.CaptureFixtu
         assert "The nuclei of the case are in" in " ".join(words.split())
 
 
-def test_a_team_reads_what_one_more_percent_would_change(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_team_reads_what_one_more_percent_would_change(pages: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From objects.csv: a hundredth of the reference nuclei of each patient would be true positives, too."""
-    words = explained(capsys, "--results", board, "--team", "outliner")
-    with (board / "results/outliner/objects.csv").open() as stream:
+    words = explained(capsys, "--results", pages, "--team", "outliner")
+    with (pages / "results/outliner/objects.csv").open() as stream:
         rows = [row for row in csv.DictReader(stream) if row["rule"] == "iou_above"]
     patients = sorted({row["group"] for row in rows})
     means = []
@@ -99,11 +90,11 @@ def test_a_team_reads_what_one_more_percent_would_change(board: Path, capsys: py
 
 
 def test_a_team_reads_what_one_more_percent_of_each_class_would_change(
-    board: Path, capsys: pytest.CaptureFixture[str]
+    pages: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From objects.csv, for each patient: F1 of each class, from shares of its reference nuclei."""
-    words = " ".join(explained(capsys, "--results", board, "--team", "outliner").split())
-    with (board / "results/outliner/objects.csv").open() as stream:
+    words = " ".join(explained(capsys, "--results", pages, "--team", "outliner").split())
+    with (pages / "results/outliner/objects.csv").open() as stream:
         rows = [row for row in csv.DictReader(stream) if row["rule"] == "iou_above" and row["reference_id"]]
     rows = [row for row in rows if row["outcome"] in ("matched", "missed")]
     means = []
@@ -125,29 +116,29 @@ def test_a_team_reads_what_one_more_percent_of_each_class_would_change(
 
 
 def test_an_organiser_reads_how_many_nuclei_each_column_rests_on(
-    board: Path, capsys: pytest.CaptureFixture[str]
+    pages: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From objects.csv; outlines rest on the better half of the nuclei of each patient."""
-    with (board / "results/outliner/objects.csv").open() as stream:
+    with (pages / "results/outliner/objects.csv").open() as stream:
         rows = [row for row in csv.DictReader(stream) if row["rule"] == "iou_above" and row["outcome"] != "ignored"]
     numbers = Counter(row["group"] for row in rows if row["reference_id"]).values()
     halves = [-(-number // 2) for number in numbers]
-    words = " ".join(explained(capsys, "--results", board, "--team", "outliner").split())
+    words = " ".join(explained(capsys, "--results", pages, "--team", "outliner").split())
     for paths, each, what in (
         ("`detection.f1.group_mean` and `covered.class_f1.group_mean`", [*numbers], "reference nuclei"),
         ("`covered.surface_dice.group_mean`", halves, "reference nuclei, the best 50%"),
     ):
         assert f"{paths}: {sum(each)} {what} ({min(each)} to {max(each)} in each of 4 patients)." in words
     of_a_part = ("panoptic.per_class.Epithelial.pq.pooled", "alternatives.centroid.segmentation.iou.pooled")
-    assert nuclei_of_columns(of_a_part, read_result(board / "results/outliner")) == []
+    assert nuclei_of_columns(of_a_part, read_result(pages / "results/outliner")) == []
 
 
-def test_results_that_are_not_there_are_told(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_that_are_not_there_are_told(pages: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no 'not there'" in explained(capsys, "--results", "not there", "--team", "outliner", code=2)
 
 
-def test_what_an_ignore_region_took_says_so(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = board / "results" / "outliner"
+def test_what_an_ignore_region_took_says_so(pages: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = pages / "results" / "outliner"
     with (folder / "objects.csv").open() as stream:
         (row, *_) = [row for row in csv.DictReader(stream) if row["outcome"] == "ignored" and row["prediction_id"]]
     words = explained(capsys, "--results", folder, "--case", row["case"], "--at", row["prediction_id"])
@@ -156,10 +147,10 @@ def test_what_an_ignore_region_took_says_so(board: Path, capsys: pytest.CaptureF
 
 
 def test_distances_are_in_micrometres_where_the_size_of_a_pixel_is_known(
-    board: Path, capsys: pytest.CaptureFixture[str]
+    pages: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The pixels of the demo are 0.25 µm wide."""
-    folder = board / "results" / "outliner"
+    folder = pages / "results" / "outliner"
     row = next(row for row in rows_of(folder, "iou_above").values() if row["outcome"] == "missed")
     words = explained(capsys, "--results", folder, "--case", "P1_1", "--at", row["reference_id"])
     px, area = float(row["nearest_distance_px"]), int(row["reference_area_px"])
