@@ -38,7 +38,8 @@ from evaluation.files.decoding import guard
 from evaluation.files.formats.imports import find_stores
 from evaluation.findings import fault, render_findings
 from evaluation.findings.errors import EvaluationError
-from evaluation.folders.source import list_files, pair_names
+from evaluation.folders.pairs import pair_names
+from evaluation.folders.source import list_files
 from evaluation.platform.kit import example_files
 from evaluation.scoring.street import check_submission, score_submission
 from nuclei_metrics.errors import TooManyPairs

@@ -22,7 +22,7 @@ import evaluation
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.files.formats.format import image_bytes
-from evaluation.folders.source import pair_names
+from evaluation.folders.pairs import pair_names
 from evaluation.report.skills import COMPARED
 from evaluation.scoring.street import score_submission
 from nuclei_metrics.model.annotations import runs_of, split_labels

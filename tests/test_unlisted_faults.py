@@ -30,7 +30,7 @@ from evaluation.files.formats import annotation_xml, geojson
 from evaluation.files.formats.imports import find_stores
 from evaluation.findings import shell_command
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.folders.source import pair_names
+from evaluation.folders.pairs import pair_names
 from evaluation.scoring import street
 
 MASK = np.zeros((60, 60), np.uint8)

@@ -23,9 +23,10 @@ from evaluation.findings import Finding, counted, fault, listed
 from evaluation.folders import made_challenge as challenges
 from evaluation.folders.compare import Comparison, compare_paths, comparison_of, model_names, parties_of
 from evaluation.folders.hints import IMAGES_TRIED, TriedImage, classes_hint, hints_about
-from evaluation.folders.made_challenge import ClassNames, Wanted, distinct_names, plan_classes, unpaired
+from evaluation.folders.made_challenge import ClassNames, Wanted, distinct_names, plan_classes
+from evaluation.folders.pairs import unpaired
 from evaluation.folders.pieces import VOLUMES, Array, axis_of_masks, meaning_of
-from evaluation.folders.source import Pairing, Size, Source, SourceCase
+from evaluation.folders.source import Size, Source, SourceCase
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.score import Result
 from evaluation.scoring.workers import check_workers
@@ -149,8 +150,7 @@ def compare(
         of_reference = {name: image.with_ids(party.plan, f"reference {name!r}") for name, image in images.items()}
         for model in party.models:
             _check_images(model, models[model], images, named_models[model], may_differ=may_differ)
-            lacking = tuple(name for name in images if name not in models[model])
-            findings += unpaired(Pairing({}, {}, lacking, ()), model)
+            findings += unpaired([name for name in images if name not in models[model]], (), model)
             made = {name: one.with_ids(party.plan, f"{model!r}, image {name!r}") for name, one in models[model].items()}
             pairs = {name: (nuclei, made.get(name)) for name, nuclei in of_reference.items()}
             results[model] = result = score_instances(challenge, pairs, groups=groups, regions=regions)

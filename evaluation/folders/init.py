@@ -34,7 +34,8 @@ from evaluation.folders import made_challenge as challenges
 from evaluation.folders.from_jobs import ending_of_files, find_jobs_file, find_phase
 from evaluation.folders.look import look
 from evaluation.folders.made_challenge import ClassNames, ClassPlan, holds_points, table_text
-from evaluation.folders.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of, size_beside
+from evaluation.folders.pairs import pair_names
+from evaluation.folders.source import NAMELESS, Size, Source, SourceFile, patients_of, size_beside
 from evaluation.scoring.rasterise import rasterise_reference, reference_findings
 from nuclei_metrics.model.annotations import STRATUM_MEAN
 

@@ -8,10 +8,9 @@ import json
 import math
 import re
 import shutil
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,13 +20,13 @@ from evaluation.challenge.formats import FORMATS, Overlaps, PointRules
 from evaluation.files.formats import format_of
 from evaluation.files.results.files import write_atomically
 from evaluation.files.submission import PlacedFiles
-from evaluation.findings import Finding, counted, fault, listed, quote
+from evaluation.findings import Finding, fault, listed, quote
 from evaluation.findings.errors import WrongUsage
-from evaluation.folders import source as sides
 from evaluation.folders.hints import hint_about_size
+from evaluation.folders.pairs import Pairing, pair_models, pairing_words, unpaired
 from evaluation.folders.pieces import pixels_of
 from evaluation.folders.places import join_classes
-from evaluation.folders.source import ARRAY_FORMATS, NAMELESS, OF_NUCLEI, Pairing, Size, Source, SourceCase
+from evaluation.folders.source import ARRAY_FORMATS, NAMELESS, OF_NUCLEI, Size, Source, SourceCase
 from evaluation.scoring.score import FEWEST_NUCLEI
 from nuclei_metrics.aggregation.units import FEWEST_GROUPS
 
@@ -40,9 +39,6 @@ ClassNames = list[tuple[str, list[str]]]  # names of the classes, and other spel
 TABLES = ("classes", "reference", "submission", "matching", "metrics", "aggregation", "ranking", "confidence")
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
 RADIUS_PX = 12.0
-OF_LABEL_STUDIO = re.compile("task-[0-9]+-annotation-")
-OF_TILE = re.compile("(?:[ _.,=-]*[xyrc]?[0-9]+)+")  # behind the name of an image
-MOST_NAMES = 1000  # of images whose tiles are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,15 +492,11 @@ def make_challenge(reference: Source, party: Party, wanted: Wanted, workspace: P
         for side in (reference, *party.models.values())
     )
     models = dict(zip(party.models, predictions, strict=True))
-    _check_stacks(reference, models)
-    pairings = {model: _pair_sides(reference, side, model) for model, side in models.items()}
-    for model, side in models.items():
-        _check_formats(side, pairings[model].without_prediction)
-        _check_formats(reference, pairings[model].without_reference)
+    pairings = pair_models(reference, models)
     cases, findings = _paired_cases(reference, models, pairings)
     findings = [
         *(finding for side in (reference, *models.values()) for finding in side.findings),
-        *(finding for model in models for finding in unpaired(pairings[model], model)),
+        *chain.from_iterable(unpaired(one.without_prediction, one.without_reference, m) for m, one in pairings.items()),
         *findings,
     ]
     backgrounds = [name for name in wanted.ignore if _is_background_of(name, models.values(), reference)]
@@ -528,7 +520,7 @@ def make_challenge(reference: Source, party: Party, wanted: Wanted, workspace: P
     texts = {CHALLENGE_FILE: challenge_text(heading, next(iter(documents.values()))), CASES_FILE: table_text(rows)}
     notes = [f"Reference {reference.words()}", *reference.notes]
     for model, side in models.items():
-        notes += [f"Prediction {side.words()}", *side.notes, *_pairing_words(pairings[model])]
+        notes += [f"Prediction {side.words()}", *side.notes, *pairing_words(pairings[model])]
     if len(plan) == 1 and not reference.classes:
         notes.append("One class: the reference has no classes.")
     notes.append(_rules_in_a_sentence(reference, models, groups, wanted) + _overlap_words(documents))
@@ -635,111 +627,6 @@ def _overlap_words(rules: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 # --- names, sizes -----------------------------------------------------------------------------------------------------
-
-
-def _several_of_each(side: Source) -> str | None:
-    """Return advice about files with the same name in several folders, such as two annotators."""
-    names = [file.name for file in side.files()]
-    stems = [sides.bare_parts(name)[-1] for name in names]
-    number_of = Counter(stems)
-    twice = next((name for name, stem in zip(names, stems, strict=True) if number_of[stem] > 1), None)
-    if twice is None or len({*stems}) == 1:
-        return None
-    folders = list(dict.fromkeys(name.split("/")[0] for name in names))
-    folder = next(filter(sides.OF_OBJECTS.search, folders), twice.split("/")[0])
-    return f"Files with the same name are in several folders: pass one folder, such as {quote(folder)}."
-
-
-def _several_for_image(names: Sequence[str], others: Sequence[str]) -> str | None:
-    """Return advice if one side has several files per image of the other: two kinds of labels, or tiles.
-
-    >>> _several_for_image(["a1_nuclear", "a1_cell", "a2_nuclear", "a2_cell"], ["a1", "a2"])
-    "There are two label images for one image, 'a1_nuclear' and 'a1_cell': name the files of one kind."
-    >>> _several_for_image(["a_0_0", "a_0_64"], ["a"])
-    "'a_0_0' and 'a_0_64' may be tiles of 'a': put them together, or cut the other side alike."
-    """
-    if names and all(map(OF_LABEL_STUDIO.match, names)):
-        return "These names of Label Studio do not contain the image: export COCO, or rename the files."
-    for whole in others[:MOST_NAMES]:
-        behind = (name for name in names[:MOST_NAMES] if name.startswith(whole) and OF_TILE.fullmatch(name, len(whole)))
-        if len(some := [*islice(behind, 2)]) == 2:
-            said = f"{quote(some[0])} and {quote(some[1])} may be tiles of {quote(whole)}"
-            return f"{said}: put them together, or cut the other side alike."
-    kinds: dict[tuple[str, ...], dict[str, str]] = {}
-    for name in names:
-        numbers = tuple(re.findall("[0-9]+", name)) if len(others) > 1 else ()
-        kinds.setdefault(numbers, {}).setdefault(re.sub("[0-9]+", "0", name), name)
-    alike = [*next(iter(kinds.values()), {}).values()]
-    if len(alike) < 2 or any(len(of_image) != len(alike) for of_image in kinds.values()):
-        return None
-    how_many = "two" if len(alike) == 2 else str(len(alike))
-    return (
-        f"There are {how_many} label images for one image, {quote(alike[0])} and {quote(alike[1])}: "
-        "name the files of one kind."
-    )
-
-
-def _pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
-    """Pairs by names; results of COCO, which have the ids of images for names, by these. Raises WrongUsage."""
-    by_id = {case.image_id: name for name, case in reference.cases.items() if case.image_id is not None}
-    are_ids = all(name == case.image_id for name, case in prediction.cases.items())
-    if pairs := {by_id[name]: name for name in prediction.cases if are_ids and name in by_id}:
-        rules = {name: "the id of the image in the reference" for name in pairs if name != pairs[name]}
-        missing = tuple(name for name in reference.cases if name not in pairs)
-        return Pairing(pairs, rules, missing, tuple(name for name in prediction.cases if name not in by_id))
-    pairing = sides.pair_names(reference.cases, prediction.cases)
-    if pairing.pairs:
-        return pairing
-    own, others = list(reference.cases), list(prediction.cases)
-    fix = _several_of_each(reference) or _several_of_each(prediction)
-    fix = fix or _several_for_image(others, own) or _several_for_image(own, others)
-    if are_ids:
-        fix = "These are image ids. Compare with the COCO data set, which contains the names."
-    where = f"prediction {quote(model)}"
-    raise WrongUsage(
-        fault("nothing-to-compare", where, wording="nothing-paired", fix=fix, reference=own, prediction=others)
-    )
-
-
-def _check_formats(side: Source, lacking: Sequence[str]) -> None:
-    """Refuse a side that has the missing images, but in another format. Raises WrongUsage."""
-    name = next((side.others[name] for name in lacking if name in side.others), None)
-    if name is not None:
-        got = f"files of two formats: {side.format}, and {quote(name)} of another format"
-        fix = "Convert one of them ('evaluation convert'), or name the files of one format."
-        raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got, fix=fix))
-
-
-def _check_stacks(reference: Source, models: Mapping[str, Source]) -> None:
-    """Refuse arrays of images without names that the other side does not have, too. Raises WrongUsage."""
-    for side in models.values():
-        of_stack, other = (side, reference) if side.is_stack else (reference, side)
-        if of_stack.is_stack and set(of_stack.cases) != set(other.cases):
-            got = f"an array of {counted(len(of_stack.cases), 'image')} without names, but the other side has "
-            names = "as many" if len(of_stack.cases) == len(other.cases) else f"{len(other.cases)}"
-            got += f"{names}, such as {quote(next(iter(other.cases)))}"
-            raise WrongUsage(fault("nothing-to-compare", quote(str(of_stack.path), 200), got=got, wording="nameless"))
-
-
-def _pairing_words(pairing: Pairing) -> list[str]:
-    """Return how names that differ were paired, with an example of each rule."""
-    ways: dict[str, list[str]] = {}
-    for name, rule in pairing.rules.items():
-        ways.setdefault(rule, []).append(name)
-    return [
-        f"  {len(names)} of {len(pairing.pairs)} names paired by another spelling ({rule}): "
-        f"{quote(names[0])} with {quote(pairing.pairs[names[0]])}"
-        for rule, names in ways.items()
-    ]
-
-
-def unpaired(pairing: Pairing, model: str) -> list[Finding]:
-    """Return which images are on one side only."""
-    where, left_over = f"prediction {quote(model)}", pairing.without_reference
-    lacking = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
-    strange = [f"{where}, {quote(name)}" for name in left_over]
-    findings = [fault("not-paired", *lacking, names=left_over)] if lacking else []
-    return [*findings, *([fault("not-paired", *strange, wording="no-reference-of-image")] if strange else [])]
 
 
 def _paired_cases(

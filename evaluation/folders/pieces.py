@@ -30,6 +30,7 @@ from evaluation.files.formats.detect import Detected
 from evaluation.findings import Finding, counted, listed, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.folders import source as sides
+from evaluation.folders.pairs import without_ending
 from evaluation.folders.source import Size, SourceFile, bare_parts
 from evaluation.scoring.read import SUFFIX_LIBRARIES
 
@@ -536,7 +537,7 @@ def meaning_of(
 
 def _with_one_suffix(images: list[SourceFile], files: Files, folder: Path) -> list[SourceFile]:
     """The images with one suffix; images with several suffixes, of different images, as arrays."""
-    names = {sides.without_ending(_stem_of(one)) for one in images}
+    names = {without_ending(_stem_of(one)) for one in images}
     suffixes = sorted({one.suffix for one in images})
     if len(suffixes) < 2 or len(names) < len(images) or any(one.classes for one in images):
         return images

@@ -8,11 +8,9 @@ import shutil
 import tempfile
 import threading
 import zipfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -25,7 +23,6 @@ from evaluation.files.decoding.pixels import CONTAINERS, TISSUE_SUFFIXES, read_i
 from evaluation.files.formats.detect import Detected
 from evaluation.files.formats.imports import find_stores, kind_of
 from evaluation.files.submission import open_submission
-from evaluation.files.submission.by_pattern import composed
 from evaluation.files.submission.files import SubmissionFiles
 from evaluation.files.submission.jobs import JOBS_FILE, jobs_folder, name_in, read_jobs
 from evaluation.findings import Finding, counted, fault, listed, quote, shell_command
@@ -419,128 +416,3 @@ def _jpeg_size(path: Path) -> Size | None:
                 return (int.from_bytes(frame[1:3]), int.from_bytes(frame[3:])) if len(frame) == 5 else None
             stream.seek(max(int.from_bytes(head[2:]) - 2, 0), 1)
     return None
-
-
-# --- pairs ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Pairing:
-    """The name of the prediction of each reference, and why; names without a partner.
-
-    rules   how different names were paired, in words, by the name of the reference
-    """
-
-    pairs: Mapping[str, str]
-    rules: Mapping[str, str]
-    without_prediction: tuple[str, ...]
-    without_reference: tuple[str, ...]
-
-
-def pair_names(reference: Iterable[str], prediction: Iterable[str]) -> Pairing:
-    """Pair names: equal names first, then by ever weaker rules, only if unambiguous.
-
-    >>> pair_names(["a1", "b2"], ["b2_cp_masks", "a1"]).pairs
-    {'a1': 'a1', 'b2': 'b2_cp_masks'}
-    >>> pair_names(["img_01", "img_02"], ["pred_02", "pred_01"]).pairs
-    {'img_01': 'pred_01', 'img_02': 'pred_02'}
-    """
-    left, right = sorted(reference), sorted(prediction)
-    pairs: dict[str, str] = {}
-    rules: dict[str, str] = {}
-
-    def add(partners: Sequence[tuple[str, str]], words: str) -> None:
-        for one, other in partners:
-            pairs[one] = other
-            rules.update({one: words} if words else {})
-        taken = set(pairs.values())
-        left[:] = [name for name in left if name not in pairs]
-        right[:] = [name for name in right if name not in taken]
-
-    for words, key in SPELLINGS.items():
-        add(_same_keys(left, right, key, key), words)
-    add(_beginnings(left, right), "one is the beginning of the other")
-    add(_same_keys(left, right, _own_part(left), _own_part(right)), "without the common part of all names")
-    if len(left) == len(right) == 1 and not pairs:
-        add([(left[0], right[0])], "the only files")
-    return Pairing(dict(sorted(pairs.items())), rules, tuple(left), tuple(right))
-
-
-def _without_suffix(name: str) -> str:
-    """A name without the folders before it, its suffixes, and suffixes of Roboflow.
-
-    >>> _without_suffix("train/Cell01.ome.tif"), _without_suffix("cell01_tif.rf.0123456789abcdef.jpg")
-    ('cell01', 'cell01')
-    """
-    base = composed(name).casefold().replace("\\", "/").rpartition("/")[2]
-    plain = re.sub(r"(_(png|jpe?g|tiff?|bmp|gif|webp))?\.rf\.[0-9a-z]{8,}", "", base)
-    return re.sub(r"(\.[a-z][a-z0-9]{0,7})+$", "", plain) or plain
-
-
-def without_ending(name: str) -> str:
-    return ENDING.sub("", _without_suffix(name))
-
-
-SPELLINGS: Mapping[str, Callable[[str], str]] = {  # in this order; what is the same in names that are paired
-    "": composed,
-    "upper and lower case": lambda name: composed(name).casefold(),
-    "without folders and suffixes": _without_suffix,
-    "without endings such as '_masks'": without_ending,
-    "without zeros before numbers": lambda name: re.sub("(?<![0-9])0+(?=[0-9])", "", without_ending(name)),
-    "without the code before it": lambda name: re.sub("^[0-9a-f]{8}-", "", without_ending(name)),  # of Label Studio
-}
-
-
-def _same_keys(
-    left: Iterable[str], right: Iterable[str], left_key: Callable[[str], str], right_key: Callable[[str], str]
-) -> list[tuple[str, str]]:
-    """Pair names of both sides that have the same key, if no other name has it."""
-    lefts, rights = _by_key(left, left_key), _by_key(right, right_key)
-    keys = sorted(key for key in lefts.keys() & rights.keys() if key and len(lefts[key]) == len(rights[key]) == 1)
-    return [(lefts[key][0], rights[key][0]) for key in keys]
-
-
-def _by_key(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(key(name), []).append(name)
-    return groups
-
-
-def _beginnings(left: Iterable[str], right: Iterable[str]) -> list[tuple[str, str]]:
-    """Pair names if one name begins with the other, up to a sign, and no other name does.
-
-    >>> _beginnings(["a", "b-1", "c"], ["a.x", "b", "cd"])
-    [('a', 'a.x'), ('b-1', 'b')]
-    """
-    lefts, rights = (_by_key(names, lambda name: composed(name).casefold()) for names in (left, right))
-    pairs: set[tuple[str, str]] = set()
-    for shorts, longs in ((lefts, rights), (rights, lefts)):
-        for long, names in longs.items():
-            ends = (end for end in range(1, len(long) + 1) if not long[end : end + 1].isalnum())
-            for begun in filter(None, (shorts.get(long[:end]) for end in ends)):
-                pairs.update(product(begun, names) if shorts is lefts else product(names, begun))
-    times = [Counter(names) for names in zip(*pairs, strict=True)]
-    return sorted((one, other) for one, other in pairs if times[0][one] == times[1][other] == 1)
-
-
-def _common_start(names: list[str]) -> str:
-    """Return the beginning that all names share."""
-    first, last = min(names), max(names)
-    return first[: next((index for index, sign in enumerate(first) if last[index : index + 1] != sign), len(first))]
-
-
-def _own_part(names: list[str]) -> Callable[[str], str]:
-    """Remove the common prefix and suffix of all names from a name; numbers are never cut."""
-    folded = [composed(name).casefold() for name in names]
-    if len(folded) < 2:
-        return lambda name: ""
-    start = re.sub(r"[0-9]+$", "", _common_start(folded))
-    start = start if not start or not start[-1].isalpha() or all(n[len(start) :][:1].isdigit() for n in folded) else ""
-    end = _common_start([name[::-1] for name in folded])[::-1]
-    end = re.sub(r"^[0-9]+", "", end)
-
-    def own(name: str) -> str:
-        return composed(name).casefold().removeprefix(start).removesuffix(end).strip(" _.-")
-
-    return own
