@@ -460,12 +460,17 @@ def test_a_result_shows_itself_and_becomes_tables(tmp_path):
     assert [text.get_text() for text in found.plot().legends[0].get_texts()] == ["good", "poor"]
 
 
-def test_a_value_is_the_number_that_is_shown(capsys):
-    """Two patients with one and two images, so that means over patients, over images and pooled differ."""
-    for name, missed in (("P/a", 4), ("P/b", 3), ("Q/c", 0)):
+def two_patients(sign: str = "") -> None:
+    """Of the images of ``masks`` the first has no nucleus, the second one, the third all."""
+    for name, missed in ((f"P/{sign}a", 4), ("P/b", 3), ("Q/c", 0)):
         put(f"reference/{name}.tif", FOUR)
         put(f"masks/{name}.tif", FOUR * (missed < FOUR))
         put(f"all/{name}.tif", FOUR)
+
+
+def test_a_value_is_the_number_that_is_shown(capsys):
+    """Two patients with one and two images, so that means over patients, over images and pooled differ."""
+    two_patients()
     found = evaluation.compare("reference", ["masks", "all"])
     printed = compared(capsys, "reference", "masks", "all", "--save-challenge", "kept")
     for path, title in (("detection.f1", "Detection: F1 ↑"), ("overlap.aji", "AJI ↑")):
@@ -488,10 +493,7 @@ def test_tables_without_pandas_say_what_to_do(monkeypatch):
 
 
 def test_images_csv_has_a_row_for_each_model_and_image(capsys):
-    for name, missed in (("P/=a", 4), ("P/b", 3), ("Q/c", 0)):
-        put(f"reference/{name}.tif", FOUR)
-        put(f"masks/{name}.tif", FOUR * (missed < FOUR))
-        put(f"all/{name}.tif", FOUR)
+    two_patients("=")
     assert run(["compare", "reference", "masks", "all", "--output", "out", "--save-challenge", "out"]) == 0
     (line,) = re.findall("Written to out: (.*)", capsys.readouterr().out)
     assert {name.rstrip("/") for name in line.split(", ")} <= {path.name for path in Path("out").iterdir()}
@@ -556,6 +558,7 @@ def test_what_a_result_has_not_is_refused(tmp_path):
         (lambda: found.value("", "a/b"), "no number at ''"),
         (lambda: found.value("classification.accuracy", "a/b"), "the metrics here are of the families 'detection'"),
         (lambda: found.value("confidence_intervals", "a/b"), "no number at 'confidence_intervals'"),
+        (lambda: found.value("detection.f1.pooled"), "several models"),
         (lambda: found.value("detection.recall.pooled", "b"), "no model 'b'; expected 'a/b' or '../c'"),
         (lambda: found.to_frame("case"), "no level 'case'; expected 'scores', 'cases' or 'nuclei'"),
     ):
@@ -820,11 +823,6 @@ def test_arrays_are_what_they_look_like(form):
 def test_a_column_of_pandas_that_is_indexed_by_label_is_a_table():
     column = pytest.importorskip("pandas").Series(["S", "S", "T"], index=[3, 2, 1])
     assert evaluation.compare((FOUR, TTSS), (THREE, column)).value(ACCURACY) == 0.666667
-
-
-def test_a_value_of_several_models_is_asked_for_with_its_model():
-    with pytest.raises(ValueError, match="several models"):
-        evaluation.compare(FOUR, {"good": FOUR, "poor": THREE}).value("detection.f1.pooled")
 
 
 SIDES_WITH_CLASSES = {  # classes of the four nuclei of both sides, and the codes of what is told
