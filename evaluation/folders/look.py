@@ -356,11 +356,11 @@ def _tables_beside(
         but = f", but class maps such as {quote(first_map, 120)} go before tables"
     elif without:
         but = f", but {quote(without, 120)} has no table next to it"
-    left_out: dict[str, list[str]] = {}
+    paths, left_out = {*tables.values()}, dict[str, list[str]]()
     for name, what in files.left_out:
         if what == COLOURED and bare_parts(name) in images:  # the image of a case
             continue
-        if named[name] in tables.values():
+        if named[name] in paths:
             if skip_tables or (not but and bare_parts(name) in images):
                 continue
             what = f"a table of ids and classes{but}"

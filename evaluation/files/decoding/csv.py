@@ -172,7 +172,7 @@ def _find_rows(data: bytes, where: str, rows_limit: int) -> Table:
     first = end - cells + 1
     line = data.count(LF, 0, begin) + 1 + np.arange(len(end)) + np.searchsorted(quoted_ends, start[first])
     is_blank = (cells == 1) & (start[first] == separators[end])
-    for row in np.flatnonzero((cells == 1) & np.isin(values[start[first]], (BLANK, TAB))):
+    for row in np.flatnonzero((cells == 1) & ((values[start[first]] == BLANK) | (values[start[first]] == TAB))):
         is_blank[row] = not data[start[first[row]] : separators[end[row]]].strip()
     filled = np.flatnonzero(~is_blank)
     if len(ragged := filled[cells[filled] != width]):

@@ -66,6 +66,7 @@ def module_of(name: str) -> str:
     return f"{__name__}.{family}"
 
 
+@cache
 def format_of(name: str) -> Format:
     """Return a format; its module is imported on first use, so that a challenge pays only for the formats it has."""
     formats: Mapping[str, Format] = import_module(module_of(name)).FORMATS

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Sequence, Set
 from contextlib import suppress
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -195,6 +196,7 @@ def _touch(rows: Sequence[Sequence[str]], same: Sequence[bool], columns: tuple[i
     return bool(steps) and 2 * sum(step <= 1.5 for step in steps) > len(steps)
 
 
+@lru_cache(1)  # a table is asked several questions
 def _beginning(head: bytes) -> tuple[list[str], list[list[str]]]:
     """Return the names of the columns of a CSV file, in lower case, and the complete rows of its beginning."""
     lines = head[: head.rfind(b"\n") + 1].decode("utf-8", "replace").splitlines() or [""]
