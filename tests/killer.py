@@ -13,7 +13,7 @@ from typing import Any
 from evaluation.board.teams import _score_team
 
 
-def kill_worker(*arguments: object) -> None:
+def kill_worker(*arguments: object, **options: object) -> None:
     os.kill(os.getpid(), 9)  # SIGKILL, which Windows has no name for
 
 
@@ -34,7 +34,7 @@ def wait_for_ever(mark: Path) -> None:
         time.sleep(1)
 
 
-def take_all_memory(*arguments: object) -> None:
+def take_all_memory(*arguments: object, **options: object) -> None:
     """As much memory as a process can have, and more."""
     taken = []
     while True:

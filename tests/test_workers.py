@@ -600,7 +600,8 @@ def test_a_fault_found_while_measuring_and_one_found_while_reading_are_both_told
 
 
 @pytest.mark.parametrize("rules", ["challenge/challenge.toml", "everything.toml"])
-def test_results_do_not_depend_on_which_process_scored_which_cases(tmp_path: Path, rules: str) -> None:
+@pytest.mark.parametrize("writes", [True, False])
+def test_results_do_not_depend_on_which_process_scored_which_cases(tmp_path: Path, rules: str, writes: bool) -> None:
     """Each case is scored alone and sent, the last one first; the first two are of the process that adds up."""
     folder, submission = tmp_path / "challenge", FROZEN / "submissions/finder"
     shutil.copytree(FROZEN / "challenge", folder)
@@ -610,7 +611,8 @@ def test_results_do_not_depend_on_which_process_scored_which_cases(tmp_path: Pat
     received = receive_submission(challenge, submission, folder)
     cases = street.sort_cases(challenge, folder, received, run=run_here)
     parts = [
-        street.score_cases(cases.challenge, folder, received.files, [case])[0].scored for case in reversed(cases.inputs)
+        street.score_cases(cases.challenge, folder, received.files, [case], writes=writes)[0].scored
+        for case in reversed(cases.inputs)
     ]
     scored = ScoredCases.joined(cases.challenge, [*pickle.loads(pickle.dumps(parts[:-2])), *parts[-2:]])
     found = summarise(cases.challenge, scored, whole.findings)

@@ -139,7 +139,7 @@ def compare_paths(
                 shown = progress_of_round(progress, len(results), len(of_models))
                 with _told_for_files(model if len(of_models) > 1 else ""):
                     run = partial(run_work, workers=workers)
-                    result = summarise(*count_submission(own, made.reference, submitted, run, shown))
+                    result = summarise(*count_submission(own, made.reference, submitted, run, shown, writes=False))
                 if pictures:
                     from evaluation.report.pictures import judge_files  # slow to import
 

@@ -71,10 +71,14 @@ class ScoredCases:
     """Counted cases, sorted by group and name, with their data for scores and files.
 
     The processed cases are sent to another process; the rest stays packed until requested.
+
+    writes  objects.csv will be written: each process makes the rows of its cases
     """
 
-    def __init__(self, challenge: Challenge, results: Iterable[CaseResult]) -> None:
-        self.challenge = challenge
+    writes = True
+
+    def __init__(self, challenge: Challenge, results: Iterable[CaseResult], *, writes: bool = True) -> None:
+        self.challenge, self.writes = challenge, writes
         self.results = tuple(sorted(results, key=lambda result: _place_of(result.case)))
 
     @classmethod
@@ -89,7 +93,6 @@ class ScoredCases:
         cases = [case for part in parts for case in part.cases]
         order = sorted(range(len(cases)), key=lambda index: _place_of(cases[index]))
         rows, joined = np.array(order), cls.__new__(cls)
-        objects = list(chain.from_iterable(part.objects[1:] for part in parts))
         heads = list(chain.from_iterable(part.heads for part in parts))
         tables = [part.tables for part in parts]
         vars(joined).update(
@@ -97,9 +100,11 @@ class ScoredCases:
             cases=[cases[index] for index in order],
             tables={rule: join_tables([of_part[rule] for of_part in tables], rows) for rule in tables[0]},
             heads=[heads[index] for index in order],
-            objects=[parts[0].objects[0], *(objects[index] for index in order)],
             packed=list(chain.from_iterable(part.packed for part in parts)),
         )
+        if "objects" in vars(parts[-1]):
+            objects = list(chain.from_iterable(part.objects[1:] for part in parts))
+            joined.objects = [parts[0].objects[0], *(objects[index] for index in order)]
         return joined
 
     @cached_property
@@ -154,8 +159,8 @@ class ScoredCases:
         return UnitScores(tuple(case.name for case in self.cases), self.units[rule], scores)
 
     def __getstate__(self) -> dict[str, Any]:
-        made = {name: getattr(self, name) for name in ("cases", "tables", "heads", "objects")}
-        return {**made, "packed": self.packed}
+        names = ("cases", "tables", "heads", "packed", *(["objects"] if self.writes else []))
+        return {name: getattr(self, name) for name in names}
 
 
 def _place_of(case: Case) -> tuple[str, str]:

@@ -103,14 +103,20 @@ def count_submission(
     submission: Path | SubmissionFiles,
     run: Run,
     progress: Progress | None = None,
+    *,
+    writes: bool = True,
 ) -> CountedCases:
-    """From a submission to the counts of all its cases; ``summarise`` makes scores of them."""
+    """From a submission to the counts of all its cases; ``summarise`` makes scores of them.
+
+    writes  objects.csv will be written
+    """
     folder = folder.absolute() if isinstance(folder, Path) else folder  # workers may be elsewhere
     check_columns(challenge)
     received = receive.receive_submission(challenge, submission, folder)
     receive.check_links(challenge, received.files, folder)
     cases = sort_cases(challenge, folder, received, progress, run)
-    work = cases.work(score_cases, cases.challenge, folder, received.files, progress=progress)
+    score = partial(score_cases, writes=writes)
+    work = cases.work(score, cases.challenge, folder, received.files, progress=progress)
     seconds = seconds_for(challenge.cases)
     outcomes = run(replace(work, budget=BUDGET, spent=partial(_spent, seconds=seconds)))
     outcomes = _until_too_slow(outcomes, len(cases.inputs), seconds)
@@ -125,7 +131,12 @@ def count_submission(
 
 
 def score_cases(
-    challenge: Challenge, folder: ReferenceFolder, files: SubmissionFiles, inputs: Sequence[CaseInput]
+    challenge: Challenge,
+    folder: ReferenceFolder,
+    files: SubmissionFiles,
+    inputs: Sequence[CaseInput],
+    *,
+    writes: bool = True,
 ) -> list[CaseOutcome]:
     """Decode, match and measure some cases: one task of a worker. Faults are returned as data."""
     before = seconds_of(str(files.path))
@@ -135,7 +146,7 @@ def score_cases(
     measured = iter(_measure_read(challenge, [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]))
     done = [(outcome, None) if isinstance(outcome, CaseOutcome) else next(measured) for outcome in outcomes]
     results = [result for _, result in done if result is not None]
-    scored = ScoredCases(challenge, results) if len(results) == len(done) else None
+    scored = ScoredCases(challenge, results, writes=writes) if len(results) == len(done) else None
     last = replace(done[-1][0], scored=scored, seconds=seconds_of(str(files.path)) - before)
     return [*(outcome for outcome, _ in done[:-1]), last]
 
