@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evaluation.board.titles import Document, in_words, names_of, short_titles, unit_of
+from evaluation.board.titles import METHODS, TESTS, Document, in_words, names_of, short_titles, unit_of
 from evaluation.findings import counted, quote
 
 NO_SAMPLES = {
@@ -18,17 +18,6 @@ NO_SAMPLES = {
     "no-teams": "no team is ranked",
     "not-resampled": "{columns} cannot be computed again for samples of the patients",
     "ranked-by-tests": "tests rank the teams, and a patient that a sample contains twice would count as two patients",
-}
-COMBINED = {
-    "sum_of_ranks": "sum of ranks",
-    "mean_of_ranks": "mean of ranks",
-    "median_of_ranks": "median of ranks",
-    "absolute": "rank in the column",
-}
-TESTS = {
-    "sign_flips": "signs of whole {kind} flipped",
-    "friedman_nemenyi": "Friedman and Nemenyi",
-    "wilcoxon_holm": "Wilcoxon and Holm",
 }
 COUNTED_AS = {
     "worst": "counted as the worst",
@@ -91,7 +80,7 @@ def _first(document: Document) -> Iterator[_Fact]:
     """The first team, the rule, and the values of the next teams."""
     teams, first = document["teams"], _leaders(document)
     method = document["ranking"]["method"]
-    rule = COMBINED.get(method, f"mean rank, {method.replace('_', ' ')}")
+    rule = METHODS[method].name or f"mean rank, {method.replace('_', ' ')}"
 
     def combined(team: Document) -> str:
         return "–" if team["combined"] is None else f"{team['combined']:.3f}".rstrip("0").rstrip(".")
@@ -140,7 +129,7 @@ def _test(document: Document) -> Iterator[_Fact]:
 
 
 def _test_in_words(document: Document) -> str:
-    return TESTS[document["ranking"]["test"]].format(kind=document["units"]["kind"])
+    return TESTS[document["ranking"]["test"]][0].format(units=document["units"]["kind"])
 
 
 def _columns(document: Document) -> Iterator[_Fact]:

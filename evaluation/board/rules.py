@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from evaluation.board.team_scores import plan_columns
+from evaluation.board.titles import METHODS, TESTS
 from evaluation.challenge import Challenge
 from evaluation.challenge.definition import tuples_for_lists
 from evaluation.challenge.documents import parse_toml
@@ -102,21 +103,10 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
 def method_in_words(rules: RankingRules, units: int, unit_name: str, *, teams: int = 2) -> str:
     """Describe the ranking method in a few sentences; every rule of [ranking] that has an effect is in them."""
     columns = "the column" if len(rules.columns) == 1 else f"each of {len(rules.columns)} columns"
-    each = unit_name.removesuffix("s")
     weighted = any(column.weight != 1 for column in rules.columns)
     by_weight = "weighted " if weighted else ""
-    first = {
-        "sum_of_ranks": f"Teams are ranked in {columns}; the {by_weight}sum of their ranks decides.",
-        "mean_of_ranks": f"Teams are ranked in {columns}; the {by_weight}mean of their ranks decides.",
-        "median_of_ranks": f"Teams are ranked in {columns}; the {by_weight}median of their ranks decides.",
-        "absolute": "The value of the column decides.",
-        "aggregate_then_rank": f"In {columns} teams are ranked by the {rules.aggregate} of their values over all "
-        f"{unit_name}; the {by_weight}mean of these ranks decides.",
-        "rank_then_aggregate": f"In {columns} teams are ranked in each {each}, and then by the {rules.aggregate} of "
-        f"these ranks; the {by_weight}mean of the ranks decides.",
-        "test_then_rank": f"In {columns} teams are ranked by the number of teams that are significantly worse; the "
-        f"{by_weight}mean of these ranks decides.",
-    }[rules.method]
+    words = {"columns": columns, "by_weight": by_weight, "aggregate": rules.aggregate, "units": unit_name}
+    first = METHODS[rules.method].sentence.format(unit=unit_name.removesuffix("s"), **words)
     ties = {"min": '"1, 2, 2, 4"', "average": '"1, 2.5, 2.5, 4"', "dense": '"1, 2, 2, 3"'}[rules.ties]
     missing = {
         "worst": "A team without a value in a column is last there.",
@@ -133,19 +123,12 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str, *, teams: i
     return " ".join(filter(None, [floor, first, f"Equal values: {ties}.", missing, tested, shared, shown]))
 
 
-_TESTS = {
-    "sign_flips": "signs of whole {unit}s flipped, corrected for all pairs of teams and all columns",
-    "friedman_nemenyi": "Friedman and Nemenyi, each column by itself",
-    "wilcoxon_holm": "Wilcoxon and Holm, each column by itself",
-}
-
-
 def _test_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
     """Describe the test of significance and its number of units."""
     if not units:
         return "No test, because only means are available."
     unit = unit_name.removesuffix("s")
-    test = _TESTS[rules.test].format(unit=unit)
+    test = ", ".join(TESTS[rules.test]).format(units=f"{unit}s")
     unseen = f" A failure in fewer than 1 of {units / 3:.0f} {unit_name} may not have been seen."
     return f"Test: {test}; {counted(units, unit)}, level {rules.significance_level:g}.{unseen * (6 <= units < 25)}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluation.findings import quote
 
@@ -171,3 +171,39 @@ def subtasks_of(paths: Sequence[str]) -> dict[str, list[int]]:
     for index, path in enumerate(paths):
         groups.setdefault(_subtask_of(path), []).append(index)
     return groups if len(groups) > 1 and all("." in path for path in paths) else {}
+
+
+# --- methods and tests of rankings ------------------------------------------------------------------------------------
+
+
+class _Method(NamedTuple):
+    """A ranking method in a sentence, the name of the number that decides ("": the mean rank), and its column."""
+
+    sentence: str
+    name: str = ""
+    head: str = "mean rank"
+
+
+_OF_RANKS = "Teams are ranked in {columns}; the {by_weight}%s of their ranks decides."
+_THEN_MEAN = "; the {by_weight}mean of these ranks decides."
+METHODS: Mapping[str, _Method] = {
+    "sum_of_ranks": _Method(_OF_RANKS % "sum", "sum of ranks", "sum"),
+    "mean_of_ranks": _Method(_OF_RANKS % "mean", "mean of ranks"),
+    "median_of_ranks": _Method(_OF_RANKS % "median", "median of ranks", "median"),
+    "absolute": _Method("The value of the column decides.", "rank in the column", "rank"),
+    "aggregate_then_rank": _Method(
+        f"In {{columns}} teams are ranked by the {{aggregate}} of their values over all {{units}}{_THEN_MEAN}"
+    ),
+    "rank_then_aggregate": _Method(
+        "In {columns} teams are ranked in each {unit}, and then by the {aggregate} of these ranks; the {by_weight}mean "
+        "of the ranks decides."
+    ),
+    "test_then_rank": _Method(
+        f"In {{columns}} teams are ranked by the number of teams that are significantly worse{_THEN_MEAN}"
+    ),
+}
+TESTS = {  # of significance, and what they are corrected for
+    "sign_flips": ("signs of whole {units} flipped", "corrected for all pairs of teams and all columns"),
+    "friedman_nemenyi": ("Friedman and Nemenyi", "each column by itself"),
+    "wilcoxon_holm": ("Wilcoxon and Holm", "each column by itself"),
+}

@@ -9,7 +9,7 @@ from operator import itemgetter
 import numpy as np
 
 from evaluation.board.facts import are_too_few, facts_of, why_no_samples
-from evaluation.board.titles import Document, metric_title, short_titles, unit_of
+from evaluation.board.titles import METHODS, Document, metric_title, short_titles, unit_of
 from evaluation.files.results.documents import encoded
 from evaluation.findings import counted, percent
 from evaluation.report import page, tables
@@ -24,7 +24,6 @@ RANKS_UP_TO, BOXES_UP_TO = 40, 20  # teams in a plot
 PAIRS_IN_A_TABLE = 40  # in a table
 TABLE_OF_TEAMS = "teams of leaderboard.json"
 NOT_RANKED = "“○”: shown without a rank; not part of any rank or test."
-COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank"}
 NO_TEST = {
     "one-team": "fewer than two teams have a value",
     "one-unit": "all teams have a value in one unit only",
@@ -205,7 +204,7 @@ def board_table(document: Document) -> page.Table:
         weight = "" if column["weight"] == 1 else f", weight {column['weight']:g}"
         better = "higher" if column["direction"] == "descending" else "lower"
         help[title] = f"{column['path']}, {better} is better{weight}; its rank in brackets"
-    combined = COMBINED.get(document["ranking"]["method"], "mean rank")
+    combined = METHODS[document["ranking"]["method"]].head
     help[combined] = "computed from the ranks in all columns; lower is better"
     has_samples = document["stability"]["undefined"] is None and not are_too_few(document)
     if has_samples and any("rank_set" in team for team in teams):
