@@ -256,6 +256,14 @@ def test_the_saved_challenge_scores_as_compare_does(capsys):
     compared(capsys, "reference", "masks", "--save-challenge", "kept", code=2)  # it is never overwritten
 
 
+def test_score_speaks_of_no_intervals_of_four_patients(demo, capsys):
+    compared(capsys, str(demo.challenge / "reference"), str(demo.submissions["finder"]), "--save-challenge", "kept")
+    assert run(["score", "--challenge", "kept", "--submission", "kept/submissions/finder", "--output", "again"]) == 0
+    told = capsys.readouterr().err
+    assert "matched by iou_above" in told
+    assert "intervals" not in told
+
+
 def test_it_gives_the_numbers_of_the_demo_and_a_copy_of_its_reference_is_perfect(demo):
     reference, finder = demo.challenge / "reference", demo.submissions["finder"]
     found, scored = evaluation.compare(reference, [finder, reference]), score_submission(demo.challenge, finder)

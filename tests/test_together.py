@@ -138,6 +138,9 @@ def test_labels_that_are_no_nuclei_are_suspect_among_many_images(seed: int) -> N
     for place in random.integers(0, len(images), 3).tolist():
         images.insert(place, instances_from_labels(background))
         images.insert(place, instances_from_labels(np.repeat([[1, 2]], 40, axis=0).repeat(20, axis=1)))
+    apart = np.pad(np.ones((2, 2), np.int64), ((0, 0), (0, 20)))
+    mask = instances_from_labels(np.hstack([apart, apart]))
+    assert implausible_labels(mask, None, "here") == []  # one label in several regions is told as a mask
     warned = [bool(implausible_labels(one, None, "here")) for one in images]
     suspect = suspect_labels(images)
     assert all(is_suspect or not is_warned for is_suspect, is_warned in zip(suspect, warned, strict=True))

@@ -163,7 +163,7 @@ def _show_summary(challenge: Path, submission: Path, result: Result) -> None:
 
     rule = next(iter(result.scores))
     title = f"{result.challenge.name}, {f'matched by {rule}' if result.challenge.matching.rules else 'counted'}"
-    if result.intervals and (confidence := result.challenge.confidence):
+    if (confidence := result.challenge.confidence) and any(ends.low is not None for ends in result.intervals.values()):
         title += f", {100 * confidence.level:g}% intervals"
     read = ResultDocuments(result.metrics, result.written_details)  # no score of a case or patient is shown
     screen.show_block(

@@ -58,7 +58,7 @@ def _team_table(document: Document) -> Table:
                       team["first_share"], team["first_alone"], team["not_ranked"]])  # fmt: skip
     titles = ["team", "rank", "ranks", "first", "part", "alone", "not ranked"]
     caption = f"Ranks in {counted(variants, 'variant')}"
-    note = "Rank: by the rules of the challenge. First: alone or tied."
+    note = "Rank: by the rules of the challenge. First: alone or tied. Part: a tied rank divided equally."
     return tables.table_of("audit-teams", caption, titles, teams, rest="teams of audit.json", note=note)
 
 

@@ -95,8 +95,8 @@ def summary_table(results: Mapping[str, Result]) -> Table | None:
     rows += _pixel_rows(own)
     columns = ["", *models]
     note = (
-        f"Each row but the first: how much higher {title} would be if errors of this kind alone were corrected (in "
-        "brackets: nuclei). Rows do not add up, because errors interact. !: the costliest kind."
+        f"Detection, classes, outlines: how much higher {title} would be if errors of this kind alone were corrected "
+        "(in brackets: nuclei). Rows do not add up, because errors interact. !: the costliest kind."
     )
     if any(one.iou is not None for one in own):
         note += (

@@ -462,7 +462,7 @@ def implausible_labels(instances: Instances, rules: FormatRules | None, where: s
             wording = "two-values"
         shares = f"{100 * area / math.prod(instances.shape_yx):.3g}"
         findings.append(fault("background-is-nucleus", where, wording=wording, label=label, percent=shares))
-    if len(scattered := scattered_instances(instances)):
+    if len(instances) > 1 and len(scattered := scattered_instances(instances)):
         ids = instances.source_id.tolist()
         named = ", ".join(quote(ids[index]) for index in scattered[:3].tolist()) + ", …" * (len(scattered) > 3)
         wording, some = "8-bits" if end_in_8_bits(ids) else "", len(scattered)

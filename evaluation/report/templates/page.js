@@ -128,7 +128,7 @@
     if (table.tHead.rows[0].cells.length > 6) {
       const choice = document.createElement("details");
       choice.className = "columns";
-      choice.append(Object.assign(document.createElement("summary"), { textContent: "Columns" }));
+      choice.append(Object.assign(document.createElement("summary"), { textContent: "Show columns" }));
       [...table.tHead.rows[0].cells].slice(1).forEach((head, index) => {
         const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: true });
         box.addEventListener("change", () => [...table.rows].forEach((row) => (row.cells[index + 1].hidden = !box.checked)));
