@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import pickle
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from io import StringIO
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
@@ -612,34 +611,17 @@ def worst_by_name(paths: Iterable[str]) -> dict[str, float]:
 
 def _metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
     """List the metrics of this program that a path of a table of scores may name, as here or in papers."""
+    from evaluation.findings.metric_pages import general_path  # which few commands need
+
     metrics = {}
     for path in paths:
-        parts = path.split(".")
-        if parts[0] == "alternatives":
-            parts = parts[2:]
-        if parts and parts[-1] in AGGREGATIONS_OF_MEANS:
-            parts.pop()
-        is_whole = len(parts) > 1 and parts[0] in FAMILIES
-        if is_whole or len(parts) == 1:
-            meant = [".".join(parts)] if is_whole else meanings_of(parts[0])
-            if found := [metric for pattern, metric in _metrics_by_pattern() if any(map(pattern.fullmatch, meant))]:
-                metrics[path] = found
+        words = general_path(path.split("."))
+        meanings = [meaning.split(".") for meaning in (meanings_of(words[0]) if len(words) == 1 else [path])]
+        keys = {key for meaning in meanings for key in (tuple(meaning), general_path(meaning))}
+        known = chain.from_iterable(METRIC_FAMILIES.values())
+        if found := [one for one in known if keys & {one.path, tuple(key for key in one.path if key[0] != "<")}]:
+            metrics[path] = found
     return metrics
-
-
-@cache
-def _metrics_by_pattern() -> list[tuple[re.Pattern[str], Metric]]:
-    """List the matches for the paths of a metric, with any class or threshold, and the name of its page."""
-    known = [metric for family in METRIC_FAMILIES.values() for metric in family]
-    return [(re.compile(rf"{_pattern_of(metric.path)}(\..*)?"), metric) for metric in known]
-
-
-def _pattern_of(path: Sequence[str]) -> str:
-    """
-    >>> _pattern_of(("thresholds", "per_class", "<class>", "f1_iou<threshold>"))
-    'thresholds\\\\.per_class(\\\\.[^.]+)?\\\\.f1_iou[^.]+'
-    """
-    return re.sub(r"<.*?>", "[^.]+", re.sub(r"\\.<\w+>(?=\\.|$)", r"(\\.[^.]+)?", r"\.".join(path)))
 
 
 def _is_score(metric: Metric) -> bool:
