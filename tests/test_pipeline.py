@@ -153,23 +153,6 @@ def test_an_empty_case_is_left_out_and_that_is_told():
     assert result.details["means"]["iou_above"]["detection"]["f1"]["case_mean"]["left_out"] == 1
 
 
-def test_an_undefined_value_is_null_with_its_reason_at_the_same_path():
-    empty = instances_from_labels(np.zeros((12, 40), int))
-    metrics = score_instances(challenge(), {"a": (three_squares(), empty)}).metrics
-    assert metrics["segmentation"]["iou"]["pooled"] is None
-    assert metrics["undefined"]["segmentation"]["iou"]["pooled"] == "no-prediction"
-    rule = metrics["undefined"]["alternatives"]["best_iou_centroid_inside"]
-    assert rule["detection"]["precision"]["group_mean"] == "no-prediction"
-
-
-def test_the_first_rule_fills_the_top_level_and_the_others_stand_under_alternatives():
-    shifted = np.roll(np.pad(np.ones((6, 6), int), 4), 2, axis=1)
-    cases = {"a": tuple(instances_from_labels(m, class_id=1) for m in (np.pad(np.ones((6, 6), int), 4), shifted))}
-    result = score_instances(challenge(), cases)
-    paths = ("detection.f1.pooled", "alternatives.best_iou_centroid_inside.detection.f1.pooled")
-    assert [result.value(path) for path in paths] == [0.0, 1.0]
-
-
 def test_objects_list_every_nucleus_once_for_each_rule():
     result = score_instances(challenge(), {"a": (three_squares((1, 2), (1, 2)), three_squares((7, 8, 9), (1, 1, 3)))})
     rows = [line.split(",") for line in result.objects.splitlines()]
@@ -180,12 +163,6 @@ def test_objects_list_every_nucleus_once_for_each_rule():
         ["spurious", "", "", "", "9"],
     ]
     assert len(rows) == 1 + 2 * 3
-
-
-def test_details_name_the_cases_of_each_patient():
-    pair = (three_squares(), three_squares())
-    result = score_instances(challenge(), dict.fromkeys("cab", pair), groups={"a": "P", "b": "Q", "c": "P"})
-    assert {name: of["cases"] for name, of in result.details["groups"].items()} == {"P": ["a", "c"], "Q": ["b"]}
 
 
 def test_metrics_are_strict_json_without_dots_in_keys_and_hold_no_counts():
