@@ -146,13 +146,7 @@ def test_many_samples_of_the_same_cases_are_counted_as_few_are():
     assert together.tolist() == alone
 
 
-# --- ties and shares, by hand -----------------------------------------------------------------------------------------
-
-
-def test_equal_nuclei_at_the_edge_of_the_share_are_as_good_as_each_other():
-    units = units_of(counts_of([[0, 0], [1, 4]], iou_of_pairs=[0.75, 0.75, 0.75, 1.0]))
-    assert every_nucleus.best_mean(units, "iou", 0.5).at(0).value == pytest.approx((1 + 0.75 + 0.75) / 3)
-    assert every_nucleus.best_mean(units, "iou", 0.2).at(0).value == 1.0
+# --- shares, by hand --------------------------------------------------------------------------------------------------
 
 
 def test_the_share_is_rounded_up_to_whole_nuclei():
@@ -164,7 +158,7 @@ def test_the_curve_falls_with_the_coverage_and_ends_in_the_mean_over_all():
     result = score_all("aaaaa  aaaa.\n.....  .....\nbbb.c  bb...\n.....  .....\nD....  D....", families=("covered",))
     curves = result.details["coverage_curves"]
     (of_rule,) = curves["rules"].values()
-    assert curves["coverage"][0], curves["coverage"][-1] == (0.05, 1.0)
+    assert (curves["coverage"][0], curves["coverage"][-1]) == (0.05, 1.0)
     assert of_rule["iou"][9] == result.value("covered.iou.pooled")
     assert of_rule["iou_class_mean"][9] == result.value("covered.iou_class_mean.pooled")
     assert all(one >= other for one, other in zip(of_rule["iou"], of_rule["iou"][1:], strict=False))
