@@ -201,21 +201,6 @@ def typed(name: str, rows: list[dict[str, str]]) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_a_model_of_rows_accepts_what_the_reader_of_the_table_accepts(name: str) -> None:
-    verdicts = []
-
-    @settings(max_examples=400, deadline=None, database=None, derandomize=True)
-    @given(tables(name))
-    def play(rows: list[dict[str, str]]) -> None:
-        accepted = reader_accepts(name, written(name, rows))
-        verdicts.append(accepted)
-        assert model_accepts(name, typed(name, rows)) == accepted, rows
-
-    play()
-    assert 0.2 < sum(verdicts) / len(verdicts) < 0.95
-
-
 CLASSES = [{"name": "x", "aliases": [""]}, {"name": "y"}]
 
 
@@ -256,16 +241,16 @@ def model_accepts(name: str, document: Any) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [*TABLES, *FILES])
 def test_a_model_accepts_what_its_reader_accepts(name: str) -> None:
-    verdicts = []
+    verdicts, is_table = [], name in TABLES
 
     @settings(max_examples=400, deadline=None, database=None, derandomize=True)
-    @given(changed(FILES[name][1]))
+    @given(tables(name) if is_table else changed(FILES[name][1]))
     def play(document: Any) -> None:
-        accepted = reader_accepts(name, document)
+        accepted = reader_accepts(name, written(name, document) if is_table else document)
         verdicts.append(accepted)
-        assert model_accepts(name, document) == accepted, document
+        assert model_accepts(name, typed(name, document) if is_table else document) == accepted, document
 
     play()
     assert 0.2 < sum(verdicts) / len(verdicts) < 0.95
