@@ -372,7 +372,7 @@ def test_a_preset_is_taken_over_by_its_name_and_scores_a_perfect_submission(pres
 # --- several numbers for a class: types of the files are merged while they are read -----------------------------------
 
 
-NUMBERED = [kind for kind, rules in SIDES.items() if "class_values" in rules]
+NUMBERED = ["points_csv", *(kind for kind, rules in SIDES.items() if "class_values" in rules)]
 ONE = {"Epithelial": 1, "Lymphocyte": 4}
 OTHER = {"Epithelial": 3, "Lymphocyte": 2}
 BOTH = {"Epithelial": [1, 3], "Lymphocyte": [4, 2]}
