@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from evaluation import Challenge
+from evaluation import Challenge, compare
 from evaluation.files.results.documents import objects_csv
 from evaluation.scoring.match import CaseSides, MatchedCase, implausible_labels, match_cases, suspect_labels
 from evaluation.scoring.measure import measure_cases
@@ -145,3 +146,19 @@ def test_labels_that_are_no_nuclei_are_suspect_among_many_images(seed: int) -> N
     suspect = suspect_labels(images)
     assert all(is_suspect or not is_warned for is_suspect, is_warned in zip(suspect, warned, strict=True))
     assert 6 <= sum(warned) <= sum(suspect) < len(images)
+
+
+def test_images_whose_long_names_are_shown_alike_are_looked_at_one_by_one(tmp_path: Path) -> None:
+    """Messages cut names of more than 60 characters in the middle."""
+    labels = np.zeros((40, 40), np.uint8)
+    labels[5:15, 5:15] = 1
+    sides = {
+        name: {f"{'a' * 50}{letter}{'b' * 50}": labels for letter in "pqrstuvw"} for name in ("reference", "prediction")
+    }
+    for side, images in sides.items():
+        (tmp_path / side).mkdir()
+        for name, image_of_name in images.items():
+            np.save(tmp_path / side / name, image_of_name)
+    for found in (compare(*sides.values()), compare(*(tmp_path / side for side in sides))):
+        assert [case.name for case in found.challenge.cases] == list(sides["reference"])
+        assert found.value("detection.f1") == 1

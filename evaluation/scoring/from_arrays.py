@@ -95,8 +95,8 @@ def score_instances(
     }
     matched = [match_case(complete, case, references[case.name], sides[case.name][1]) for case in cases]
     nuclei = [see_nuclei(complete, case, own, len(own)) for case in cases if (own := sides[case.name][1]) is not None]
-    placed = {f"reference of case {quote(case.name)}": sides[case.name][0] for case in cases}
-    placed |= {f"case {quote(case.name)}": own for case in cases if (own := sides[case.name][1]) is not None}
+    placed = [(f"reference of case {quote(case.name)}", sides[case.name][0]) for case in cases]
+    placed += [(f"case {quote(case.name)}", own) for case in cases if (own := sides[case.name][1]) is not None]
     implausible = [*chain.from_iterable(label_signs(placed, None))]
     implausible += only_nuclei([share_of_only_nucleus(reference) for reference, _ in sides.values()], "reference")
     implausible += only_nuclei([own.alone for own in nuclei], "submission")

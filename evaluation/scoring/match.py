@@ -470,9 +470,9 @@ def implausible_labels(instances: Instances, rules: FormatRules | None, where: s
     return findings
 
 
-def label_signs(images: Mapping[str, Instances], rules: FormatRules | None) -> list[list[Finding]]:
-    """Return ``implausible_labels`` of images by their places in messages; small images are checked together."""
-    suspect = zip(images.items(), suspect_labels([*images.values()]), strict=True)
+def label_signs(images: Sequence[tuple[str, Instances]], rules: FormatRules | None) -> list[list[Finding]]:
+    """Return ``implausible_labels`` of images, each after its place in messages; small images are checked together."""
+    suspect = zip(images, suspect_labels([image for _, image in images]), strict=True)
     return [implausible_labels(image, rules, where) if is_suspect else [] for (where, image), is_suspect in suspect]
 
 

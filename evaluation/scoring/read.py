@@ -380,11 +380,11 @@ def read_prediction(
 
 def look_together(challenge: Challenge, read: Sequence[tuple[Case, ReadPrediction]]) -> list[ReadPrediction]:
     """Add signs that labels are no nuclei to the findings of predictions, and their reach; small images together."""
-    images = {f"case {quote(case.name)}": prediction.instances for case, prediction in read}
-    together = zip(read, label_signs(images, challenge.submission), reach_of_images([*images.values()]), strict=True)
+    images = [(f"case {quote(case.name)}", prediction.instances) for case, prediction in read]
+    reaches = reach_of_images([prediction.instances for _, prediction in read])
     return [
         replace(prediction, findings=(*prediction.findings, *signs), seen=replace(prediction.seen, reach=reach))
-        for (_, prediction), signs, reach in together
+        for (_, prediction), signs, reach in zip(read, label_signs(images, challenge.submission), reaches, strict=True)
     ]
 
 
@@ -684,13 +684,11 @@ def kept_references(
         except InputFault as error:
             read.append(error)
         wheres.append(where)
-    sides = {where: one for where, one in zip(wheres, read, strict=True) if isinstance(one, PreparedReference)}
-    images = {f"reference of {where}": one.instances for where, one in sides.items()}
-    signs = dict(zip(sides, label_signs(images, challenge.reference), strict=True))
-    return [
-        replace(one, findings=(*one.findings, *signs[where])) if isinstance(one, PreparedReference) else one
-        for where, one in zip(wheres, read, strict=True)
-    ]
+    sides = [(index, one) for index, one in enumerate(read) if isinstance(one, PreparedReference)]
+    images = [(f"reference of {wheres[index]}", one.instances) for index, one in sides]
+    for (index, one), signs in zip(sides, label_signs(images, challenge.reference), strict=True):
+        read[index] = replace(one, findings=(*one.findings, *signs))
+    return read
 
 
 def rules_of_references(challenge: Challenge) -> str:
