@@ -35,7 +35,6 @@ from nuclei_metrics.aggregation import (
     Bootstrap,
     Column,
     bootstrap,
-    join_scores,
     join_tables,
     mean_of_units,
     penalise,
@@ -126,36 +125,14 @@ class ScoredCases:
         return {rule: case_table(self.challenge, self.results, rule, primary=index == 0) for index, (rule, _) in passes}
 
     @cached_property
-    def units(self) -> dict[str, Units]:
-        """Each case as a unit, by matching rule."""
-        return {rule: unite(table, [[row] for row in range(len(table))]) for rule, table in self.tables.items()}
-
-    @cached_property
-    def scores(self) -> dict[str, dict[tuple[str, ...], PenalisedScores]]:
-        """The scores of each case as they enter means, by matching rule and metric."""
-        return {
-            rule: {metric.path: penalised(metric, self.units[rule], self.challenge) for metric in metrics}
-            for rule, metrics in _metrics_of_rules(self.challenge).items()
-        }
-
-    @cached_property
     def heads(self) -> list[dict[str, Any]]:
         """What details.json has of each case beside its scores."""
         return [case_head(result) for result in self.results]
 
     @cached_property
-    def entries(self) -> list[bytes]:
-        """What details.json has of each case."""
-        return case_entries(self.challenge, self.heads, {rule: self.unit_scores(rule) for rule in self.tables})
-
-    @cached_property
     def objects(self) -> list[str]:
         """The parts of objects.csv: the header, and the rows of each case."""
         return objects_csv(self.results, self.challenge.class_names, self.challenge.metrics.measures)
-
-    def unit_scores(self, rule: str) -> UnitScores:
-        scores = {path: of_metric.scores for path, of_metric in self.scores[rule].items()}
-        return UnitScores(tuple(case.name for case in self.cases), self.units[rule], scores)
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("cases", "tables", "heads", "packed", *(["objects"] if self.writes else []))
@@ -198,17 +175,21 @@ class Result:
         return metrics_document(self.challenge, self.scores, self.intervals, self.ranks)
 
     @cached_property
+    def entries(self) -> dict[Case, bytes]:
+        """What details.json has of each case."""
+        of_cases = {rule: kinds["cases"] for rule, kinds in self.units.items()}
+        return dict(zip(self.scored.cases, case_entries(self.challenge, self.scored.heads, of_cases), strict=True))
+
+    @cached_property
     def details(self) -> dict[str, Any]:
         """details.json as nested tables."""
-        entries = zip(self.scored.cases, self.scored.entries, strict=True)
-        cases = {case.name: orjson.loads(entry) for case, entry in entries}
+        cases = {case.name: orjson.loads(entry) for case, entry in self.entries.items()}
         return expanded_details({**self.written_details, "cases": cases})
 
     @cached_property
     def written_details(self) -> dict[str, Any]:
         """details.json as it is written."""
-        entries = dict(zip(self.scored.cases, self.scored.entries, strict=True))
-        return details_document(self.challenge, entries, self.units, self.scores, self.findings)
+        return details_document(self.challenge, self.entries, self.units, self.scores, self.findings)
 
     @cached_property
     def objects(self) -> str:
@@ -344,7 +325,7 @@ def summarise(
         )
         prefix = ("alternatives", rule) if index else ()
         table = scored.tables[rule]
-        of_cases = scored.scores[rule]
+        of_cases = {path: of_metric["cases"] for path, of_metric in by_metric.items()}
         intervals |= confidence_intervals(challenge, scored.cases, table, metrics, scores[rule], prefix, of_cases)
     return Result(challenge, scored, units, scores, tuple(findings), intervals)
 
@@ -372,7 +353,8 @@ def _members_of(cases: Sequence[Case]) -> dict[str, dict[str, list[int]]]:
     for row, case in enumerate(cases):
         groups.setdefault(case.group, []).append(row)
         strata.setdefault(case.stratum, []).append(row)
-    members = {"groups": groups, "pooled": {"all": list(range(len(cases)))}}
+    members = {"cases": {case.name: [row] for row, case in enumerate(cases)}, "groups": groups}
+    members["pooled"] = {"all": list(range(len(cases)))}
     if "" not in strata:
         members["strata"] = dict(sorted(strata.items()))
     return members
@@ -393,13 +375,11 @@ def _score_units(
     place = np.array([next(numbers) if len(rows) > 1 else rows[0] for rows in of_units])
     bounds = accumulate((len(of_kind) for of_kind in members.values()), initial=0)
     places = {kind: place[slice(*ends)] for kind, ends in zip(members, pairwise(bounds), strict=True)}
-    together = unite(table, unions) if unions else None
-    by_metric = {}
+    together = unite(table, [*([row] for row in range(len(table))), *unions])
+    by_metric, units = {}, {}
     for metric in metrics:
-        of_cases = scored.scores[rule][metric.path]
-        parts = [of_cases, penalised(metric, together, challenge)] if together else [of_cases]
-        by_metric[metric.path] = {"cases": of_cases, **{kind: join_scores(parts, at) for kind, at in places.items()}}
-    units = {"cases": scored.unit_scores(rule)}
+        scores_of_all = penalised(metric, together, challenge)
+        by_metric[metric.path] = {kind: scores_of_all.part(at) for kind, at in places.items()}
     for kind, of_kind in members.items():
         scores = {path: of_metric[kind].scores for path, of_metric in by_metric.items()}
         units[kind] = UnitScores(tuple(of_kind), unite(table, list(of_kind.values())), scores)

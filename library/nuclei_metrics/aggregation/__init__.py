@@ -8,7 +8,6 @@ from nuclei_metrics.aggregation.units import (
     Bootstrap,
     Column,
     bootstrap,
-    join_scores,
     join_tables,
     mean_of_units,
     penalise,

@@ -185,14 +185,8 @@ class PenalisedScores:
 
     def part(self, units: slice | Int64) -> PenalisedScores:
         """Return the scores of some of the units."""
-        return join_scores([self], units)
-
-
-def join_scores(parts: Sequence[PenalisedScores], units: slice | Int64) -> PenalisedScores:
-    """Join scores of one metric of different units, and choose units of all."""
-    columns = ((one.value, one.penalised, one.scores.value, one.scores.reason) for one in parts)
-    value, penalised, before, reason = (np.concatenate(column)[units] for column in zip(*columns, strict=True))
-    return PenalisedScores(value, penalised, Scores(before, reason))
+        scores = Scores(self.scores.value[units], self.scores.reason[units])
+        return PenalisedScores(self.value[units], self.penalised[units], scores)
 
 
 def penalise(
