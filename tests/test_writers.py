@@ -87,17 +87,6 @@ def test_nary_masks_read_back_are_the_instances_of_their_class(side, class_id):
     assert_same(read_back(data, "nary_mat", instances.shape_yx, file_class=class_id), expected)
 
 
-def test_a_class_of_the_nary_mask_is_a_choice():
-    instances = instances_from_labels(np.array([[4, 4, 0], [0, 9, 9]]), [1, 2])
-
-    def mask(*class_id):
-        return scipy.io.loadmat(io.BytesIO(write_nary_mat(instances, *class_id)))["n_ary_mask"].tolist()
-
-    assert mask() == [[4, 4, 0], [0, 9, 9]]
-    assert mask(2) == [[0, 0, 0], [0, 9, 9]]
-    assert mask(3) == [[0, 0, 0], [0, 0, 0]]
-
-
 @pytest.mark.parametrize("largest, dtype", [(65_535, np.uint16), (65_536, np.int32), (2**31 - 1, np.int32)], ids=str)
 def test_other_programs_read_the_same_numbers(largest, dtype, tmp_path):
     labels = np.zeros((7, 11), np.int64)
@@ -142,12 +131,6 @@ def test_the_same_instances_give_the_same_bytes_at_any_time(monkeypatch):
         tags = {tag.name for tag in tifffile.TiffFile(io.BytesIO(content)).pages[0].tags}
         assert not tags & {"DateTime", "Software", "ImageDescription", "HostComputer"}
     assert today[2].startswith(b"MATLAB 5.0 MAT-file") and b"Created" not in today[2][:128]
-
-
-def test_an_image_without_nuclei_is_written_too():
-    data = write_all(instances_from_labels(np.zeros((3, 5), int)))
-    for content, format in zip(data, ("label_image", "label_image", "nary_mat"), strict=True):
-        assert len(read_back(content, format, (3, 5))) == 0
 
 
 @given(images(overlap=True))
