@@ -63,7 +63,7 @@ def score_families(images: Sequence[LabelMaps]) -> Result:
     none = Region(np.empty(0, np.int64), np.empty(0, np.int64))
     matched = []
     for place, maps in enumerate(images):
-        pair = maps.pair()
+        pair = maps.pair(pixels=True)
         (reference, prediction), table = pair.with_pixels(), pair.table
         confidence = random.random(len(prediction)).astype(np.float32)
         of_classes = random.dirichlet(np.ones(classes), len(prediction)).astype(np.float32)

@@ -30,12 +30,13 @@ class LabelMaps:
     reference_class: Int16
     prediction_class: Int16
 
-    def pair(self) -> ImagePair:
+    def pair(self, *, pixels: bool) -> ImagePair:
         return ImagePair(
             self.reference,
             self.prediction,
             reference_class=self.reference_class,
             prediction_class=self.prediction_class,
+            pixels=pixels,
         )
 
 
@@ -67,7 +68,7 @@ def count_label_maps(images: Sequence[LabelMaps], *, hausdorff: bool = True) -> 
     >>> count_label_maps([maps])[0].confusion.tolist()
     [[0, 0, 0], [0, 1, 0], [0, 1, 0]]
     """
-    found = [match(maps.pair()) for maps in images]
+    found = [match(maps.pair(pixels=hausdorff)) for maps in images]
     surfaces: Any = [[{}]] * len(found)
     if hausdorff:
         outlined = [outlined_image(*one.image.with_pixels(), [one.matches]) for one in found]

@@ -20,6 +20,7 @@ from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, Wron
 
 if TYPE_CHECKING:
     from evaluation.board.variants import Audit
+    from evaluation.files.submission import SubmissionFiles
     from evaluation.scoring.score import Result
 
 
@@ -151,11 +152,11 @@ def score(
             write_page(page, output / "report.html")
     if is_read:
         with redirect_stdout(sys.stderr):
-            _show_summary(challenge, submission, result)
+            _show_summary(challenge, files, result)
             screen.show_written(output, "metrics.json", "details.json", "objects.csv", page="report.html" * report)
 
 
-def _show_summary(challenge: Path, submission: Path, result: Result) -> None:
+def _show_summary(challenge: Path, submission: SubmissionFiles, result: Result) -> None:
     """Print the scores, the findings and the rank of a submission."""
     from evaluation.folders.hints import hints_about_files
     from evaluation.report.result import WORDS_OF_AGGREGATIONS, ResultDocuments

@@ -156,7 +156,7 @@ class Evaluation:
         Raises ValueError for sides that do not fit, and for a class beyond ``classes``.
         """
         given = {"reference_class": reference_class, "prediction_class": prediction_class, "confidence": confidence}
-        pair = read_pair(reference, prediction, **given)
+        pair = read_pair(reference, prediction, pixels=_needs_pixels(self._choice), **given)
         found = (match_centroids if "radius_px" in self._rule else match)(pair, **self._rule)
         (counts, shared) = _count_image(found, self._choice, border=self._border, tolerance_px=self._tolerance_px)
         self._images.append(_Image(group, counts, shared, _digest(counts, shared)))
@@ -227,14 +227,17 @@ def _count_image(
 ) -> tuple[MatchCounts, SharedCounts]:
     """Count the inputs of the chosen metrics in one image under one matching."""
     pair = found.image
-    needs_pixels = set(choice.families) & {"overlap", "objects", "thresholds", "curves", "segmentation", "partition"}
-    sides = pair.with_pixels() if needs_pixels else pair.sides
+    sides = pair.with_pixels() if _needs_pixels(choice) else pair.sides
     image = MatchedImage(
         *sides, pair.table, {"rule": found.matches}, spacing_um=pair.spacing_um, tolerance_px=tolerance_px
     )
     points = any(side.point_yx is not None for side in sides)
     (measured,) = measure_images([image], choice, border=border, points=points)
     return measured.counts["rule"], measured.shared
+
+
+def _needs_pixels(choice: MetricChoice) -> bool:
+    return not {"overlap", "objects", "thresholds", "curves", "segmentation", "partition"}.isdisjoint(choice.families)
 
 
 def units_of_image(found: Matching, choice: MetricChoice) -> Units:

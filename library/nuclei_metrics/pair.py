@@ -49,6 +49,7 @@ class ImagePair:
     reference_class, prediction_class   classes of the nuclei; without them every nucleus has class 1
     confidence   of each predicted nucleus by ascending label, (M,), finite; for ``average_precision`` and curves
     spacing_um   size of a pixel in um, for measures in um
+    pixels       whether outlines, centroids or AJI will be needed: pixels of label maps are read faster now than later
 
     >>> import numpy as np
     >>> pair = ImagePair(np.array([[1, 1, 0, 4]]), np.array([[7, 7, 7, 0]]), reference_class=[2, 1])
@@ -69,6 +70,7 @@ class ImagePair:
         prediction_class: Classes | None = None,
         confidence: Array | None = None,
         spacing_um: float | None = None,
+        pixels: bool = False,
     ) -> None:
         given = _read("reference", reference), _read("prediction", prediction)
         maps = [side for side in given if isinstance(side, np.ndarray)]
@@ -76,7 +78,7 @@ class ImagePair:
         if len(shapes) == 2 and shapes[0] != shapes[1]:
             sizes = f"reference is {tuple(shapes[0])} px, prediction {tuple(shapes[1])} px (height, width)"
             raise ValueError(f"{sizes}; expected one size")
-        quick = compare_label_maps(*maps) if len(maps) == 2 else None
+        quick = compare_label_maps(*maps) if len(maps) == 2 and not pixels else None
         self._maps = maps if quick else []  # whose runs are made when somebody asks for pixels
         if quick:
             ids, self.table = (quick.reference_ids, quick.prediction_ids), quick.table
@@ -145,7 +147,7 @@ class ImagePair:
         return class_id
 
 
-def read_pair(reference: Side | ImagePair, prediction: Side | None, **given: Any) -> ImagePair:
+def read_pair(reference: Side | ImagePair, prediction: Side | None, *, pixels: bool = False, **given: Any) -> ImagePair:
     """Return the image of a call: the ``ImagePair`` that was given alone, or the two sides as a pair."""
     if isinstance(reference, ImagePair):
         if prediction is not None or any(value is not None for value in given.values()):
@@ -153,7 +155,7 @@ def read_pair(reference: Side | ImagePair, prediction: Side | None, **given: Any
         return reference
     if prediction is None:
         raise ValueError("no prediction; expected two sides, or an ImagePair. An empty prediction is a map of zeros")
-    return ImagePair(reference, prediction, **given)
+    return ImagePair(reference, prediction, pixels=pixels, **given)
 
 
 def instances_from_points(

@@ -180,7 +180,8 @@ def match_centroids(
     }
     if method not in rules:
         raise ValueError(f"method {method!r}; expected 'closest_first' or 'assignment'")
-    pair = read_pair(reference, prediction, reference_class=reference_class, prediction_class=prediction_class)
+    classes = {"reference_class": reference_class, "prediction_class": prediction_class}
+    pair = read_pair(reference, prediction, pixels=True, **classes)
     sides = pair.with_pixels()
     return matching_of(pair, rules[method](*sides, radius_px=radius_px, class_aware=class_aware, table=pair.table))
 
@@ -206,7 +207,7 @@ def match_confidence(
     [[1, 1]]
     """
     classes = {"reference_class": reference_class, "prediction_class": prediction_class}
-    pair = read_pair(reference, prediction, confidence=confidence, **classes)
+    pair = read_pair(reference, prediction, pixels=True, confidence=confidence, **classes)
     sides = pair.with_pixels()
     if sides[1].probability is None and len(sides[1]):
         raise ValueError("predictions without confidence; expected a number for each, by ascending label")

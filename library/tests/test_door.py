@@ -437,8 +437,10 @@ def test_a_class_map_gives_each_nucleus_the_class_of_most_of_its_pixels():
     assert pair.prediction.class_id.tolist() == [2, 1, 1]
 
 
-def test_a_pair_is_read_once_and_gives_the_same_scores():
-    pair = ImagePair(REFERENCE, PREDICTION, confidence=[0.5, 0.6, 0.7])
+@pytest.mark.parametrize("pixels", [False, True])
+def test_a_pair_is_read_once_and_gives_the_same_scores(pixels):
+    pair = ImagePair(REFERENCE, PREDICTION, confidence=[0.5, 0.6, 0.7], pixels=pixels)
+    assert match(pair).iou.tolist() == match(REFERENCE, PREDICTION).iou.tolist()
     assert [function(pair) for function in OF_SIDES] == [function(REFERENCE, PREDICTION) for function in OF_SIDES]
     assert average_precision(pair) == average_precision(REFERENCE, PREDICTION, confidence=[0.5, 0.6, 0.7])
 

@@ -339,17 +339,19 @@ def sum_cases(values: npt.NDArray[Any], bound: Int64) -> Int64:
 def best_rows(
     index: Int32, partner_index: Int32, value: npt.NDArray[Any], partner_rank: Int64, tie: Float64 | None = None
 ) -> Int64:
-    """For each instance in ``index``, in their order, the row with the largest value.
+    """For each instance in ``index``, in their order, the row with the largest value; none is negative.
 
     Ties: the partner with the largest ``tie``, if there is one, then the one that comes first by ``partner_rank``.
     """
     number = np.bincount(index)
     best = np.empty(len(number), np.int64)
     best[index] = np.arange(len(index))  # the only row, if there is one
-    rivals = np.flatnonzero(number[index] > 1)
+    highest = np.zeros(len(number), value.dtype)
+    np.maximum.at(highest, index, value)
+    rivals = np.flatnonzero((number[index] > 1) & (value == highest[index]))
     who = index[rivals]
     ties = [] if tie is None else [-tie[rivals]]
-    order = np.lexsort((partner_rank[partner_index[rivals]], *ties, -value[rivals], who))
+    order = np.lexsort((partner_rank[partner_index[rivals]], *ties, who))
     first = order[np.append(True, who[order[1:]] != who[order[:-1]])[: len(order)]]
     best[who[first]] = rivals[first]
     return best[number > 0]

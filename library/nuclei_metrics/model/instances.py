@@ -95,10 +95,13 @@ class Instances:
         if self.point_yx is not None:
             y, x = self.point_yx.T
             return np.lexsort((*_keys_of_nature(self), x, y))
-        first, areas = self.first_pixels(), self.areas_px()
-        order = np.lexsort((areas, first))
-        same = (first[order[1:]] == first[order[:-1]]) & (areas[order[1:]] == areas[order[:-1]])
-        same &= areas[order[1:]] > 0
+        first = self.first_pixels()
+        order = np.argsort(first, kind="stable")
+        same = (first[order[1:]] == first[order[:-1]]) & (first[order[1:]] < self.shape_yx[0] * self.shape_yx[1])
+        if same.any():
+            areas = self.areas_px()
+            order = np.lexsort((areas, first))
+            same &= areas[order[1:]] == areas[order[:-1]]
         if not same.any():
             return order
         tied = np.zeros(len(self), np.bool_)

@@ -340,8 +340,12 @@ def critical_difference(teams: int, units: int, level: float) -> float:
     >>> round(critical_difference(4, 14, 0.05), 2), round(critical_difference(4, 14, 0.10), 2)
     (1.25, 1.12)
     """
-    quantile = scipy.optimize.brentq(lambda width: range_tail(np.array([width]), teams)[0] - level, 0, 100, xtol=1e-12)
-    return float(quantile) * math.sqrt(teams * (teams + 1) / (12 * units))
+    quantile, step = 0.0, 64.0  # found by halves: scipy.optimize takes long to import
+    while quantile + step > quantile:
+        if range_tail(np.array([quantile + step]), teams)[0] > level:
+            quantile += step
+        step /= 2
+    return quantile * math.sqrt(teams * (teams + 1) / (12 * units))
 
 
 def range_tail(width: Float64, number: int) -> Float64:
