@@ -349,7 +349,7 @@ def best_rows(
     highest = np.zeros(len(number), value.dtype)
     np.maximum.at(highest, index, value)
     rivals = np.flatnonzero((number[index] > 1) & (value == highest[index]))
-    who = index[rivals]
+    who: npt.NDArray[Any] = index[rivals]
     ties = [] if tie is None else [-tie[rivals]]
     order = np.lexsort((partner_rank[partner_index[rivals]], *ties, who))
     first = order[np.append(True, who[order[1:]] != who[order[:-1]])[: len(order)]]
