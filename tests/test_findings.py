@@ -50,7 +50,8 @@ ROOT = Path(__file__).resolve().parents[1]
 def pattern_of(template: str) -> str:
     """What a wording may become, whatever it is filled with, as a regular expression."""
     pattern, field_or_text = "", r"(?:[^{}|]|\{[^{}]*\})*"
-    template = re.sub(rf"\{{folders:if {field_or_text}\|({field_or_text})\}}", r"\1", template.strip("\n"))
+    of_folders = rf"\{{(?:folders|of_reference):if {field_or_text}\|({field_or_text})\}}"
+    template = re.sub(of_folders, r"\1", template).strip()
     for text, field, spec, _ in Formatter().parse(re.sub(r"\s+", " ", template)):
         pattern += re.escape(text)
         word, _, rest = (spec or "").partition(" ")
@@ -418,8 +419,10 @@ def test_no_wording_speaks_of_a_challenge_to_somebody_who_compares_folders() -> 
     showing = []
     for code in texts():
         for name in wordings(code):
-            said = [render(text, {**numbers_in(text, 2), "folders": True}) for text in wording_of(code, name)]
+            audience = {"folders": True, "of_reference": True}
+            said = [render(text, {**numbers_in(text, 2), **audience}) for text in wording_of(code, name)]
             is_whole = all(text.count("(") == text.count(")") and "  " not in text for text in said)
+            is_whole &= not any(re.search("[a-z0][.?][A-Z]", text) for text in said)
             showing += [(code, name, said)] if any(map(INSIDE.search, said)) or not is_whole else []
     assert showing == []
 
