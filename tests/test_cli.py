@@ -206,6 +206,16 @@ def test_a_full_disk_is_named_and_nothing_else_that_an_error_says(error, told, d
     assert "SECRET" not in last and "Traceback" not in last
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_a_full_output_is_told_and_is_no_rejection():
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "evaluation", "--version"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 70
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Cannot run: No space left on device")
+
+
 @pytest.mark.parametrize("arguments, told", [
     ("compare --latex a b", "No such option '--latex'.\n"),
     ("score --chalenge a", "No such option '--chalenge'. Did you mean '--challenge'?\n"),

@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from typing import TextIO
 
@@ -181,8 +182,9 @@ def _why_not(error: OSError, aside: str) -> str:
 
 
 def _show_traceback(stream: TextIO) -> None:
-    for line in traceback.format_exc().splitlines():
-        print(wrapped(line, stream), file=stream)
+    with suppress(OSError):  # such as a full disk
+        for line in traceback.format_exc().splitlines():
+            print(wrapped(line, stream), file=stream)
 
 
 def _no_process(aside: str) -> str:
