@@ -14,8 +14,8 @@ from evaluation.challenge.matching_rules import Sides
 from evaluation.challenge.rules import ConfidenceRules
 from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.measure import measure_cases
-from evaluation.scoring.score import Result, case_table, confidence_intervals, summarise
-from nuclei_metrics.aggregation.units import PenalisedScores
+from evaluation.scoring.score import Result, case_table, confidence_intervals, penalised, summarise
+from nuclei_metrics.aggregation.units import PenalisedScores, unite
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.metrics import FAMILIES, Metric, metrics_of
 from nuclei_metrics.metrics.counts import class_counts
@@ -108,7 +108,9 @@ def ask_for_intervals(images: Sequence[LabelMaps]) -> Scored:
     (rule,) = challenge.matching.rules
     table = case_table(challenge, result.cases, rule.name, primary=True)
     metrics = metrics_of(challenge.metric_choice(), class_aware=rule.class_aware)
-    return Scored(challenge, result.scored.cases, table, metrics, scores, result.scored.scores[rule.name])
+    units = unite(table, [[row] for row in range(len(table))])
+    of_cases = {metric.path: penalised(metric, units, challenge) for metric in metrics}
+    return Scored(challenge, result.scored.cases, table, metrics, scores, of_cases)
 
 
 def bootstrap_all(scored: Scored) -> dict[tuple[str, ...], Interval]:
