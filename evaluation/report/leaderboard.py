@@ -561,6 +561,7 @@ def _common_section(document: Document) -> list[page.Section]:
         "common-teams", "Wins, pair by pair", ["team", "matched nuclei", *ahead], rows, rest=TABLE_OF_TEAMS
     )
     rows = []
+    has_intervals = any(m["low"] is not None for pair in common["pairs"] for m in pair["measures"])
     for pair in common["pairs"]:
         shares = page.Cell(min(share or 0 for share in pair["shares"]), " and ".join(map(percent, pair["shares"])))
         who = [_ahead_cell(pair["by"], measure) for measure in pair["measures"]]
@@ -573,7 +574,7 @@ def _common_section(document: Document) -> list[page.Section]:
         rest="pairs of leaderboard.json",
         note=f"Two teams are compared if at least {common['least']} nuclei are common, and at least "
         f"{percent(common['share'])} of the matched nuclei of each team; otherwise the team with more matches is "
-        f"ahead. In brackets: the 95% interval (Student), for five or more {document['units']['kind']}.",
+        f"ahead.{' In brackets: the 95% interval (Student).' * has_intervals}",
     )
     lead = (
         "Which team outlines the same nuclei better? Only nuclei matched by both teams count; all "

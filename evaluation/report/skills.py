@@ -151,7 +151,7 @@ def about_spread(rows: Sequence[SkillRow]) -> str:
     """Return the note on intervals or standard deviations next to the values; "" if there are none."""
     scores = [score for row in rows for score in row.scores]
     if any(score.ends for score in scores):
-        return "In brackets: the interval."
+        return "In brackets: the confidence interval."
     return "±: standard deviation." if any(score.deviation is not None for score in scores) else ""
 
 
