@@ -35,6 +35,10 @@ SIDES: dict[str, dict[str, Any]] = {
     "points_json by class": {"files": "{case}/{class}.json", "origin": "pixel_corner", "units": "px"},
     "points_csv": {"files": "{case}.csv", "origin": "pixel_centre", "units": "px"},
     "points_csv shared": {"files": "points.csv", "origin": "pixel_centre", "units": "px", "case_key": "{case}.png"},
+    "points_csv without header": {
+        "files": "{case}.csv", "origin": "pixel_centre", "units": "px",
+        "columns": ("x", "y", "class"), "class_values": {"Epithelial": 0, "Lymphocyte": 1},
+    },
     "nucls_csv": {**OUTLINES, "files": "{case}.csv", "class_column": "main_classification"},
     "midog_json": {"files": "{case}.json", "origin": "pixel_centre"},
     "midog_json shared": {"files": "all.json", "origin": "pixel_centre", "case_key": "{case}.tiff"},

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,8 @@ def take_all_memory(*arguments: object, **options: object) -> None:
 
 def score_after_a_loss(*task: Any) -> Any:
     """A submission, scored; the first task of all kills its worker, once. The mark lies where the environment says."""
-    mark = Path(os.environ["KILLER_MARK"])
-    if not mark.exists():
-        mark.touch()
+    with suppress(FileExistsError):
+        Path(os.environ["KILLER_MARK"]).touch(exist_ok=False)  # by one of two workers that begin together
         kill_worker()
     return _score_team(*task)
 

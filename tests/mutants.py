@@ -162,7 +162,7 @@ MUTANTS: Sequence[Mutant] = [
     *of("files/decoding/csv.py", "csv formats",
         ("if name and folded.count(name.casefold()) > 1:", "if folded.count(name.casefold()) > 1:"),
         ("if lines > rows_limit + 1:", "if lines > rows_limit + 2:"),
-        ("if width and count > (lines + 1) * width:", "if False:")),
+        ("if width is not None and count > (lines + 1) * width:", "if False:")),
     *of("files/decoding/tiff.py", "tiff",
         ("if size < needed:", "if False:"),
         ("if segment_yx[0] < 1:", "if segment_yx[0] < 0:"),

@@ -103,6 +103,7 @@ COLOURS = ("a picture in colour", "a picture in colour")
 TWO_CHANNELS = ("an image of three axes", "an image of three axes")
 NOT_READ = {  # where rules say what files cannot say: the cause that compare and init name; "" where one reads them
     "polygons_json in mm": ("Check the units", "Check the units"),
+    "points_csv without header": ("a table without a header", "a table without a header"),
     "rle_csv": ("a value for the size of 'c1'", "height ''"),
     "rle_csv by rows": ("the start 0; expected pairs of start (from 1)", "the start 0; expected pairs of start"),
     "label_image channel npz": ("", "ids of nuclei in one channel and classes in a second channel"),

@@ -204,7 +204,7 @@ def test_each_extra_and_package_that_is_told_to_be_installed_has_what_is_missing
         name, extras = re.fullmatch(r"'?([\w.-]+)(?:\[([\w,]+)\])?'?", words).groups()
         assert set((extras or "").split(",")) - {""} <= set(EXTRAS), (words, place)
         assert name == "." or name in bringing[name], (words, place)
-    imported = {"report": "jinja2 matplotlib", "imports": "zarr roifile pyarrow", "cluster": "distributed"}
+    imported = {"report": "jinja2 matplotlib", "imports": "zarr h5py roifile pyarrow", "cluster": "distributed"}
     for extra, modules in imported.items():
         packages = [re.split("[<>=]", package)[0] for package in EXTRAS[extra]]
         for package, module in zip(packages, modules.split(), strict=True):

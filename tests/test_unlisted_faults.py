@@ -26,7 +26,7 @@ from scipy.io import savemat
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.files.decoding import guard
-from evaluation.files.formats import annotation_xml, geojson
+from evaluation.files.formats import annotation_xml, format_of, geojson
 from evaluation.files.formats.imports import find_stores
 from evaluation.findings import shell_command
 from evaluation.findings.errors import ChallengeBroken
@@ -53,6 +53,7 @@ def let_readers_fail(monkeypatch: pytest.MonkeyPatch) -> None:
             return plain(stream, *arguments, **more)
 
         monkeypatch.setitem(formats, name, replace(formats[name], read=reader))
+    format_of.cache_clear()
 
 
 @pytest.fixture
@@ -61,6 +62,7 @@ def failing_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     kept, guard.launchers[:] = list(guard.launchers), []
     guard.of_thread.idle.clear()
     yield
+    format_of.cache_clear()
     guard.of_thread.stop_all()
     guard.launchers[:] = kept
 

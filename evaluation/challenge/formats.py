@@ -50,7 +50,7 @@ def faults_of(error: Any, location: Iterable[object]) -> list[Finding]:
         return [fault("missing-rule", dotted(*location))]
     expected = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     allowed, value = expected[0].lower() + expected[1:], error.get("input")
-    got = f"{value}" if type(value) in (int, float) else quote(value)
+    got = quote(value)[1:-1] if type(value) in (int, float) else quote(value)
     got = f"the text {got}" if isinstance(value, str) and error["type"].endswith("_type") else got
     return [fault("invalid-rule", dotted(*location), got=got, expected=allowed)]
 
@@ -396,12 +396,25 @@ class _PointsJsonRules(PointRules):
 
 
 class PointsCsvRules(PointRules, NumberedClasses):
-    """CSV with a row for each nucleus."""
+    """CSV with a row for each nucleus.
+
+    columns  the columns of a CSV file without a header
+    """
 
     format: Literal["points_csv"]
     units: LengthUnit
+    columns: tuple[Literal["case", "x", "y", "class", "probability", "_"], ...] | None = None
 
     file_holds: ClassVar = "either"
+
+    @model_validator(mode="after")
+    def check_columns(self) -> Self:
+        if self.columns is None:
+            return self
+        if sorted(set(self.columns) & {"x", "y"}) != ["x", "y"]:
+            raise invalid("columns", "no x or no y", "both, each once")
+        check_distinct("columns", [column for column in self.columns if column != "_"])
+        return self
 
 
 class NuclsCsvRules(OutlineRules):

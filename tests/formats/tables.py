@@ -15,7 +15,7 @@ SHARED = {"format": "points_csv", "cases": CASES}
 NUCLS = {"format": "nucls_csv", "case": CASES["a"], "classes": TWO, "class_column": "main_classification"}
 COUNTS = {"format": "counts_csv", "classes": TWO, "cases": CASES}
 NOTHING_TOLD = ClassTable(("Tumour", "Stroma"), {"tumour": 1, "stroma": 2, "": 2})
-
+NO_HEADER = {"columns": ("x", "y")}
 NUCLS_HEADER = (
     ",raw_classification,main_classification,super_classification,type,xmin,ymin,xmax,ymax,coords_x,coords_y\n"
 )
@@ -56,6 +56,11 @@ READ = [
     *(("probabilities are for all or for none", f"x,y,{column}\n1,1,{one}\n1,1,{other}\n", POINTS,
        {"probability": found}) for column in ("probability", "Score", "confidence")
       for one, other, found in (("0.5", "1", [0.5, 1]), ("", " ", None))),
+    ("a file without a header is read if its columns are named", "1,?,2,0,\n3,?,4,7,\n",
+     POINTS | {"classes": TWO, "columns": ("y", "_", "x", "class", "_")},
+     {"points_xy": [[2, 1], [4, 3]], "class_id": [1, 2], "source_id": [1, 2]}),
+    *(("without a header an empty file has no points", text, POINTS | NO_HEADER, {"points_xy": []})
+      for text in ("", "\r\n")),
     *(("a case column in a file of one case must fit", f"image,x,y\n{key},1,2\n",
        POINTS | {"case_key": "{group}-{case}.png"}, {"points_xy": [[1, 2]]})
       for key in ("a", "P1-a.png", "images/P1-a.png", "C:\\images\\a")),
@@ -82,6 +87,8 @@ READ = [
      "image_id,x,y,class,score\nq/b.png,1,2,stroma,0.5\nz.png,oops,,,\na.png,5,6,fov,\n",
      SHARED | {"classes": TWO, "cases": {"a.png": CASES["a"], "b.png": CASES["b"]}},
      {"b": {"points_xy": [[1, 2]], "probability": [0.5]}, "a": {"points_xy": []}, "unknown": {"z.png": 1}}),
+    ("a file without a header may have a column of cases", "b,1,2\na,3,4\n",
+     SHARED | {"columns": ("case", "x", "y")}, {"b": {"points_xy": [[1, 2]]}, "a": {"points_xy": [[3, 4]]}}),
     *(("each header of the case", f"{name},{columns}\na,{values}\n",
        {"classes": TWO, "cases": CASES, "format": format, **keys}, {"a": {}})
       for name in CASE_COLUMNS for format, columns, values, keys in (
@@ -116,9 +123,11 @@ REFUSED = [
        "as decimal mark.".format(axis, value.strip('"')))
       for axis in "xy" for value in ("", "nan", "inf", "1e10", "-1000000001", "a", '"12,5"', "1e999")),
     *((f"x,y\n{x},1\n", POINTS | {"units": "mm"}, "[invalid-coordinate]") for x in ("300000", "1e308")),
+    ("x,y\n1,2\n", POINTS | NO_HEADER, "[invalid-coordinate] line 1: x is 'x'"),
+    ("1,2,3\n", POINTS | NO_HEADER, "[invalid-csv] line 1: 3 cells"),
     ("117,130,1\n95,156,1\n", POINTS,
-     "[missing-column] no such column among '117', '130' and '1'; expected a column 'x'. The first line "
-     "must contain the names of the columns."),
+     "[missing-column] no such column among '117', '130' and '1'; expected a column 'x'. If the file has no "
+     "header, its columns must be named in challenge.toml ('columns')."),
     ("x,y\n1,1\n2,1\n3,1\n", POINTS | FEW, "[too-large] more than 2 rows; expected at most 2."),
     ("x,y\n1,2\n", SHARED, "[missing-column] no such column among 'x' and 'y'"),
     ("case,x,y\na,1,1\na,2,1\na,3,1\n", SHARED | FEW,

@@ -65,13 +65,16 @@ class Table:
         columns = {name.casefold(): index for index, name in enumerate(self.names)}
         return next((columns[name.casefold()] for name in names if name.casefold() in columns), None)
 
-    def need(self, *names: str, fix: str = "") -> int:
+    def need(self, *names: str, fix: str = "", of_points: bool = False) -> int:
         """Find a column that must be there. Raises InputFault ("missing-column") otherwise."""
         if (column := self.find(names)) is not None:
             return column
         headers = [name for name in self.names if name]
         hint = did_you_mean(names[0], headers) or fix
-        raise refused("missing-column", self.where, wording="named", names=names, seen=headers, suggestion=hint)
+        raise refused(
+            "missing-column", self.where, wording="of-points" if of_points else "named",
+            names=names, seen=headers, suggestion=hint,
+        )  # fmt: skip
 
     def cells(self, column: int) -> list[bytes]:
         """Return the cells of a column, without the quotation marks around them."""
@@ -102,10 +105,13 @@ def categories(values: Sequence[Text]) -> tuple[list[Text], Int64]:
     return list(numbers), np.array(number_of, np.int64)
 
 
-def read_table(stream: BinaryIO, *, where: str, bytes_limit: int, rows_limit: int) -> Table:
+def read_table(
+    stream: BinaryIO, *, where: str, bytes_limit: int, rows_limit: int, names: Sequence[str] | None = None
+) -> Table:
     """Read the table in a CSV file; every row must have as many cells as the header.
 
     rows_limit  the most rows it may have
+    names       names of the columns of a file without a header; such a file may be empty
 
     Raises InputFault: too-large, invalid-csv.
 
@@ -117,7 +123,9 @@ def read_table(stream: BinaryIO, *, where: str, bytes_limit: int, rows_limit: in
     """
     stream_size(stream, where=where, bytes_limit=bytes_limit)
     data = _plain_text(stream.read(), where)
-    rows = _find_rows(data, where, rows_limit)
+    rows = _find_rows(data, where, None if names is None else len(names), rows_limit)
+    if names is not None:
+        return replace(rows, names=tuple(names))
     header = tuple(rows.text(0, column) for column in range(rows.start.shape[1]))
     if end := re.search("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", "".join(header)):
         raise refused("invalid-csv", rows.place(0), wording="line-ends", sign=f"U+{ord(end[0]):04X}")
@@ -155,18 +163,21 @@ def _check_utf_8(data: bytes, where: str) -> None:
             raise refused("invalid-csv", place, wording="not-utf8", got="bytes that are not UTF-8") from None
 
 
-def _find_rows(data: bytes, where: str, rows_limit: int) -> Table:
-    """Find all lines that are not empty, as a table without names."""
+def _find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Table:
+    """Find all lines that are not empty, as a table without names; ``width`` None: as wide as the first of them."""
     values = np.frombuffer(data, np.uint8)
     blank = len(data) - len(data.lstrip())
     begin = data.rfind(b"\n", 0, blank) + 1
     if blank == len(data):
-        raise refused("invalid-csv", where, wording="empty")
+        if width is None:
+            raise refused("invalid-csv", where, wording="empty")
+        nothing = np.empty((0, width), np.int64)
+        return Table(where, data, (), nothing, nothing, np.empty(0, np.int64))
     separator = _separator_of(data[begin : data.find(b"\n", begin)], _line_at(data, begin, where))
-    separators, quoted_ends = _find_separators(data, begin, where, rows_limit, separator)
+    separators, quoted_ends = _find_separators(data, begin, where, width, rows_limit, separator)
 
     end = np.flatnonzero(values[separators] == LF)
-    width = int(end[0]) + 1
+    width = width or int(end[0]) + 1
     cells = np.diff(end, prepend=-1)
     start = np.concatenate([[begin], separators + 1])[:-1]
     first = end - cells + 1
@@ -201,7 +212,9 @@ def _line_at(data: bytes, position: int, where: str) -> str:
     return f"{where}, line {data.count(LF, 0, position) + 1:,}"
 
 
-def _find_separators(data: bytes, begin: int, where: str, rows_limit: int, separator: int) -> tuple[Int64, Int64]:
+def _find_separators(
+    data: bytes, begin: int, where: str, width: int | None, rows_limit: int, separator: int
+) -> tuple[Int64, Int64]:
     """Return where cells end, int64, and where lines end inside of cells, int64.
 
     Commas and line ends count after an even number of quotation marks. Works piece by piece, so that too many or too
@@ -210,7 +223,7 @@ def _find_separators(data: bytes, begin: int, where: str, rows_limit: int, separ
     values = np.frombuffer(data, np.uint8)
     separators: list[Int64] = []
     quoted_ends: list[Int64] = [np.empty(0, np.int64)]
-    lines, count, odd, width = 0, 0, False, 0
+    lines, count, odd = 0, 0, False
     for index in range(begin, len(data), CSV_CHUNK_BYTES):
         chunk = values[index : index + CSV_CHUNK_BYTES]
         is_end = chunk == LF
@@ -225,16 +238,16 @@ def _find_separators(data: bytes, begin: int, where: str, rows_limit: int, separ
         ends = np.flatnonzero(is_separator) + index
         separators.append(ends)
         end = np.flatnonzero(values[ends] == LF)
-        if not width and len(end):
+        if width is None and len(end):
             width = count + int(end[0]) + 1
         count += len(ends)
         lines += int(np.count_nonzero(is_end))
         if lines > rows_limit + 1:
             raise refused("too-large", where, wording="too-many-rows", limit=rows_limit)
-        if (width or count) > COLUMNS_LIMIT:
+        if (count if width is None else width) > COLUMNS_LIMIT:
             place = _line_at(data, begin, where)
             raise refused("invalid-csv", place, wording="too-many-columns", limit=COLUMNS_LIMIT)
-        if width and count > (lines + 1) * width:
+        if width is not None and count > (lines + 1) * width:
             raise InputFault(_too_long_line(data, begin, np.concatenate(separators), where, width))
     if odd:
         raise refused("invalid-csv", _line_at(data, data.rfind(QUOTE), where), wording="lone-quotation-mark")

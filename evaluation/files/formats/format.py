@@ -237,10 +237,11 @@ TIFF_SUFFIXES = (".tif", ".tiff")
 MAT_HEADER = b"MATLAB 5.0 MAT-file, an n-ary mask"  # 116 bytes of text, where scipy writes the date
 
 
-def csv_bytes(header: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
+def csv_bytes(header: Sequence[str] | None, rows: Sequence[Sequence[object]]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([header, *rows])
+    writer.writerows([header] if header else [])
+    writer.writerows(rows)
     return text.getvalue().encode()
 
 

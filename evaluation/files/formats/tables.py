@@ -238,8 +238,13 @@ def _check_case(table: Table, column: int, request: Request, case: Case) -> None
 
 def load_table(stream: BinaryIO, request: Request, cases: int) -> Table:
     """Read the table of a file with this number of cases. Raises InputFault: too-large, invalid-csv."""
-    limit = request.limits.bytes_per_file
-    return read_table(stream, where=request.where, bytes_limit=limit, rows_limit=rows_limit(request, cases))
+    return read_table(
+        stream,
+        where=request.where,
+        bytes_limit=request.limits.bytes_per_file,
+        rows_limit=rows_limit(request, cases),
+        names=request.rules.value("columns"),
+    )
 
 
 def rows_limit(request: Request, cases: int) -> int:
@@ -277,7 +282,7 @@ def _read_points_csv_collection(
 ) -> Collection:
     """Read the points of all cases, from a file with a column for the case; otherwise as ``read_points_csv``."""
     table = load_table(stream, request, len(cases))
-    rows = rows_of_cases(table, table.need(*headers.CASE_COLUMNS), cases)
+    rows = rows_of_cases(table, table.need(*headers.CASE_COLUMNS, of_points=True), cases)
     check_rows_per_case(rows, request)
     spacing_um = np.array([case.spacing_um for case in rows.cases], np.float64)
     columns, is_nucleus = _points_in_rows(rows.table, request, spacing_um[rows.case_of_row])
@@ -296,23 +301,29 @@ def _points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: 
     names = {name.casefold() for name in table.names}
     x_name, y_name, classes = headers.point_columns(names) or headers.POINT_COLUMNS[0]
     fix = f"The file is {what}." if (what := headers.other_table(names)) else ""
-    x, y = (table.need(name, fix=fix) for name in (x_name, y_name))
+    x, y = (table.need(name, fix=fix, of_points=True) for name in (x_name, y_name))
     is_nucleus: Bool = (table.stop[:, x] > table.start[:, x]) | (table.stop[:, y] > table.start[:, y])
     rows = NucleusRows(table.take(is_nucleus), request, classes)
     if not (len(rows.table) or rows.has_class or request.classes.of_nameless):
-        table.need(*classes)  # a row without a class is told when its nuclei are checked
+        table.need(*classes, of_points=True)  # a row without a class is told when its nuclei are checked
     is_nucleus[is_nucleus] = rows.is_nucleus
     points_xy = rows.read_coordinates(slice(None), (x, y), spacing_um[is_nucleus, np.newaxis])
     return {"points_xy": points_xy, **rows.columns()}, is_nucleus
 
 
 def _example_of_points_csv(made: Example[PointsCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+    columns = list(made.rules.columns or ["case", "x", "y", "class"])
     rows = []
     for case in cases:
         for name, x, y in made.marks(case, class_name):
             of_class = made.values[name] if made.rules.class_values else name
-            rows.append([made.rules.key_of(case), f"{x:g}", f"{y:g}", of_class])
-    return csv_bytes(["case", "x", "y", "class"], rows)
+            known = {"case": made.rules.key_of(case), "x": f"{x:g}", "y": f"{y:g}", "class": of_class, "probability": 1}
+            rows.append([known.get(column, "") for column in columns])
+    return csv_bytes(None if made.rules.columns else columns, rows)
+
+
+def _explain_points_csv(rules: PointsCsvRules) -> list[str]:
+    return [f"The columns are {', '.join(rules.columns)}; there is no header."] if rules.columns else []
 
 
 # --- NuCLS: an outline or a box in each row ---------------------------------------------------------------------------
@@ -511,6 +522,7 @@ FORMATS = {
         _example_of_points_csv,
         read=read_points_csv,
         read_all=_read_points_csv_collection,
+        explain=_explain_points_csv,
         detect=headers.columns_of_points,
         list_images=list_images,
     ),
