@@ -130,6 +130,7 @@ def test_a_comparison_fits_a_screen_and_has_the_numbers_of_the_field(capsys):
         assert row in printed, row
     assert "covered" not in printed and "pooled" not in printed and "mean over images" in printed
     assert "too few images" in printed and "first of" not in printed and "significant" not in printed
+    assert "Difference: mean over images. p: test" in " ".join(printed.split())  # there is no interval
     assert "sum of ranks" not in printed.casefold() and "On common" not in printed
     ranked = compared(capsys, "reference", "first", "second", "--ranking")
     assert "1\u2002second" in ranked and len(ranked.splitlines()) > len(printed.splitlines())
@@ -159,6 +160,7 @@ def test_the_difference_to_the_best_of_each_score_and_what_decides_it_are_told_a
     assert one.p_value >= as_extreme.mean() and not one.is_significant  # corrected for three scores
     page = " ".join(html.unescape(re.sub("<[^>]+>", " ", Path("out/compare.html").read_text())).split())
     for text in (" ".join(printed.split()), page):
+        assert "Difference: mean over images, with a 95% interval" in text
         assert "6 of 8" in text and "first" not in text.split("Compared with the best model")[1].split("Difference:")[0]
     assert told.partition(",")[0] in page
     rows = list(csv.DictReader(Path("out/differences.csv").read_text().splitlines()))

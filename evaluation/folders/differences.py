@@ -187,9 +187,11 @@ def differences_table(differences: Sequence[ModelDifference], unit: str) -> Tabl
                 one.decided_by,
             ]
         )
+    has_intervals = any(one.low is not None for one in differences)
     note = (
-        f"Difference: mean over {unit}, with a 95% interval that holds for all pairs and scores together. p: test that "
-        f"flips the signs of whole {unit}, corrected for all pairs and scores; it alone decides, and needs at least 6. "
+        f"Difference: mean over {unit}"
+        f"{', with a 95% interval that holds for all pairs and scores together' * has_intervals}. p: test that flips "
+        f"the signs of whole {unit}, corrected for all pairs and scores; it alone decides, and needs at least 6. "
         f"{unit.capitalize()} ahead: ties count half."
     )
     titles = ["score", "model", "best", "difference to the best", "p", f"{unit} ahead", "decided by"]
